@@ -1,0 +1,1 @@
+"""Function-calling accuracy: cases, checking, aggregation and references. Stands alone."""

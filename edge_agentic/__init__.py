@@ -1,0 +1,1 @@
+"""edge-agentic: benchmark LLM agents on Jetson-class devices (gate, replay, measure)."""

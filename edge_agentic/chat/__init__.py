@@ -1,0 +1,1 @@
+"""Chat-template rendering and tool-call formats: render, parse, constrain."""

@@ -1,0 +1,1 @@
+"""What runs a model: one call, `generate(request) -> Completion`."""

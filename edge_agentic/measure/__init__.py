@@ -1,0 +1,1 @@
+"""Journal events to metrics: pure functions, each formula once."""

@@ -1,0 +1,116 @@
+"""Reads typed fields out of one JSON object of a run's files; anything else is bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from edge_agentic.core.errors import BadInputError
+
+_LARGEST_COUNT: Final = 2**63 - 1
+"""Counts and nanoseconds fit 64 bits; a larger one would overflow a float later."""
+
+_T = TypeVar("_T")
+
+
+class Fields:
+    """The fields of one object; every complaint starts with `where` and names the field."""
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        self.values = values
+        self._where = where
+
+    def error(self, message: str) -> BadInputError:
+        """A `BadInputError` that says where."""
+        return BadInputError(f"{self._where}: {message}")
+
+    def text(self, name: str) -> str:
+        """A string."""
+        return self._required(name, self.optional_text(name))
+
+    def optional_text(self, name: str) -> str | None:
+        """A string or null."""
+        return self._optional(name, "a string", lambda value: isinstance(value, str))
+
+    def flag(self, name: str) -> bool:
+        """True or false."""
+        return self._required(name, self.optional_flag(name))
+
+    def optional_flag(self, name: str) -> bool | None:
+        """True, false or null."""
+        return self._optional(name, "true or false", lambda value: isinstance(value, bool))
+
+    def count(self, name: str) -> int:
+        """A whole number from 0."""
+        return self._required(name, self.optional_count(name))
+
+    def optional_count(self, name: str) -> int | None:
+        """A whole number from 0, or null."""
+        return self._optional(name, "a whole number from 0", _is_count)
+
+    def optional_number(self, name: str) -> float | None:
+        """A finite number from 0, or null."""
+        value: float | None = self._optional(name, "a finite number from 0", _is_number)
+        return value
+
+    def mapping(self, name: str) -> Fields:
+        """An object, ready to be read."""
+        value = self._optional(name, "an object", lambda value: isinstance(value, Mapping))
+        return Fields(self._required(name, value), f"{self._where}, '{name}'")
+
+    def counts(self, name: str) -> tuple[int, ...]:
+        """A list of whole numbers from 0."""
+        return self._list(name, "whole numbers from 0", _is_count)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings."""
+        return self._list(name, "strings", lambda item: isinstance(item, str))
+
+    def mappings(self, name: str) -> tuple[Fields, ...]:
+        """A list of objects, each ready to be read; complaints name its place in the list."""
+        items = self._list(name, "objects", lambda item: isinstance(item, Mapping))
+        return tuple(
+            Fields(item, f"{self._where}, '{name}[{index}]'") for index, item in enumerate(items)
+        )
+
+    def _list(self, name: str, kind: str, accepts: Callable[[Any], bool]) -> tuple[Any, ...]:
+        value = self._required(
+            name, self._optional(name, "a list", lambda value: isinstance(value, list))
+        )
+        for index, item in enumerate(value):
+            if not accepts(item):
+                raise self.error(f"'{name}' must be a list of {kind}; item {index} is not")
+        return tuple(value)
+
+    def _optional(self, name: str, kind: str, accepts: Callable[[Any], bool]) -> Any:
+        value = self.values.get(name)
+        if value is not None and not accepts(value):
+            raise self.error(f"'{name}' must be {kind}, found {_shown(value)}")
+        return value
+
+    def _required(self, name: str, value: _T | None) -> _T:
+        if value is None:
+            raise self.error(f"'{name}' is missing")
+        return value
+
+
+def _is_count(value: object) -> bool:
+    """Whether this is a usable count; a bool is not one."""
+    return type(value) is int and 0 <= value <= _LARGEST_COUNT
+
+
+def _is_number(value: object) -> bool:
+    """Whether this is a usable quantity: neither a bool, nor NaN, nor huge."""
+    if type(value) is int:
+        return _is_count(value)
+    return isinstance(value, float) and math.isfinite(value) and 0 <= value <= _LARGEST_COUNT
+
+
+def _shown(value: object) -> str:
+    """A short form of a wrong value for one line of an error; numbers in full, the rest by type."""
+    if isinstance(value, (bool, float)):
+        return repr(value)
+    if isinstance(value, int) and abs(value) <= _LARGEST_COUNT:
+        return repr(value)
+    return "a huge number" if isinstance(value, int) else type(value).__name__

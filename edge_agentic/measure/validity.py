@@ -1,0 +1,93 @@
+"""Whether a run's figures may be trusted, and if not, why, in sentences for a person."""
+
+from __future__ import annotations
+
+from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.measure.events import Journal, ReplayStart
+from edge_agentic.measure.replay_metrics import count_turns, distinct_turns
+
+
+def is_complete(journal: Journal) -> bool:
+    """Whether the run reached its own end; a gate that fails is an end, an interrupt is not."""
+    return journal.finished and journal.interrupted_by is None
+
+
+def invalid_reasons(journal: Journal, gate: JsonObject | None) -> list[str]:
+    """Every reason against the run, the gravest first; empty for a valid run."""
+    reasons = []
+    if journal.interrupted_by is not None:
+        reasons.append(f"The run was interrupted by {journal.interrupted_by}.")
+    elif not journal.finished:
+        reasons.append("The journal ends before the run did: it was cut short.")
+    reasons += _gate_reasons(journal, gate)
+    if gate is not None and gate["passed"]:
+        reasons += _replay_reasons(journal)
+    return reasons
+
+
+def _gate_reasons(journal: Journal, gate: JsonObject | None) -> list[str]:
+    """What speaks against the gate."""
+    if journal.gate is None or gate is None:
+        return ["The function-calling gate did not run."]
+    if not journal.gate_finished:
+        done, issued = gate["answered_samples"], gate["issued_samples"]
+        return [f"The function-calling gate stopped after {done} of {issued} cases."]
+    reasons = []
+    if unanswered := gate["issued_samples"] - gate["answered_samples"]:
+        reasons.append(
+            f"The function-calling gate is incomplete: {unanswered} of "
+            f"{gate['issued_samples']} cases have no record."
+        )
+    reasons += [f"The function-calling gate failed: {line}." for line in gate["shortfalls"]]
+    return reasons
+
+
+def _replay_reasons(journal: Journal) -> list[str]:
+    """What speaks against the replay."""
+    if journal.replay is None:
+        return ["The replay did not run."]
+    turns = distinct_turns(journal.turns)
+    reasons = _turn_reasons(journal.replay, journal, len(turns))
+    counts = count_turns(journal.replay, turns)
+    if counts.missing:
+        never_issued = max(0, counts.expected - counts.issued)
+        reasons.append(
+            f"{counts.missing} of {counts.expected} turns have no completed answer "
+            f"({counts.failed} failed, {never_issued} never issued)."
+        )
+    if counts.issued == counts.expected and counts.scored != journal.replay.scorable_turns:
+        reasons.append(
+            f"{counts.scored} turns are scored, but the data set has "
+            f"{journal.replay.scorable_turns} scorable turns."
+        )
+    if not journal.replay_finished:
+        reasons.append("The replay did not reach its end.")
+    return reasons
+
+
+def _turn_reasons(replay: ReplayStart, journal: Journal, distinct: int) -> list[str]:
+    """Turns that the data set can't account for."""
+    reasons = []
+    if not replay.expected_turns:
+        reasons.append("The data set holds no turn: nothing was measured.")
+    if repeated := len(journal.turns) - distinct:
+        reasons.append(
+            f"{repeated} turns are recorded more than once, the first being "
+            f"{_first_repeated(journal)}; only the first record of each counts."
+        )
+    if distinct > replay.expected_turns:
+        reasons.append(
+            f"{distinct} turns were issued, but the data set holds {replay.expected_turns}."
+        )
+    return reasons
+
+
+def _first_repeated(journal: Journal) -> str:
+    """The name of the first turn that has a second record."""
+    seen = set()
+    for turn in journal.turns:
+        key = (turn.conversation_id, turn.number)
+        if key in seen:
+            return f"turn {turn.number} of '{turn.conversation_id}'"
+        seen.add(key)
+    raise ValueError("no turn is recorded twice")

@@ -1,0 +1,1 @@
+"""Plays a trace through an engine and scores each turn."""

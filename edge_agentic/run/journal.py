@@ -1,0 +1,71 @@
+"""The journal: one event a line, append-only, durable; the truth that every figure comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.jsonio import JsonObject, dump_line, iter_objects, sync_directory
+
+JOURNAL_SCHEMA = "edge-agentic/journal/1"
+JOURNAL_NAME = "journal.jsonl"
+
+
+class Journal:
+    """Appends events to a journal file. A context manager; closes the file at its end."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the file; it must not exist yet.
+
+        Raises:
+            OSError: it exists or can't be created.
+        """
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        sync_directory(path.parent)
+
+    def write(self, event: str, /, **fields: object) -> None:
+        """Append one event and make it durable.
+
+        The line goes out in one system call, so a signal or a kill leaves it whole or absent.
+
+        Raises:
+            OSError: the disk is full or gone.
+        """
+        line = (dump_line({"event": event, **fields}) + "\n").encode("utf-8", "surrogatepass")
+        written = os.write(self._fd, line)
+        if written != len(line):
+            raise OSError(f"only {written} of {len(line)} bytes of an event fit on the disk")
+        os.fsync(self._fd)
+
+    def close(self) -> None:
+        """Close the file. Safe to call twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def read_journal(path: Path) -> list[JsonObject]:
+    """The events of a journal, in order.
+
+    A last line without its newline is what a power cut leaves; it is not an event.
+
+    Raises:
+        BadInputError: unreadable, or a damaged line; names it.
+    """
+    events = [event for _, event in iter_objects(path, torn_tail=True)]
+    if not events:
+        raise BadInputError(f"{path}: holds no event")
+    return events

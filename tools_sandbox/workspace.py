@@ -1,0 +1,99 @@
+"""Private copies of a pristine directory, and their removal whatever an agent left in them."""
+
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from tools_sandbox.errors import InvalidRequest
+
+_COPY = ("cp", "-a", "--no-preserve=ownership", "--reflink=auto", "--")
+
+
+@contextmanager
+def fresh_copy(source: Path) -> Iterator[Path]:
+    """A private, writable copy of a directory, removed at the end.
+
+    Symbolic links stay links, and modes and modification times stay as they are; the files belong
+    to the user who runs this. File systems that share blocks between copies do so.
+
+    Raises:
+        InvalidRequest: `source` is not a directory, or holds what can't be read.
+    """
+    if not source.is_dir():
+        raise InvalidRequest(f"workspace source {str(source)!r}: not a directory")
+    private = Path(tempfile.mkdtemp(prefix="workspace-"))
+    try:
+        copy = private / "workspace"
+        copy.mkdir()
+        done = subprocess.run(
+            [*_COPY, f"{source.absolute()}/.", copy],
+            env={"PATH": os.defpath, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["cp failed"]
+            raise InvalidRequest(f"workspace source {str(source)!r}: {said[0]}")
+        copy.chmod(0o700 | copy.stat().st_mode & 0o777)
+        yield copy
+    finally:
+        remove_tree(private)
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a directory with all that it holds; follow no link out of it.
+
+    Copes with directories without permissions and with any depth: each one found is moved up to
+    the top before its own turn comes, so that no path grows long and no recursion deep.
+
+    Raises:
+        OSError: something can't be removed, for instance because another user owns it.
+    """
+    with _directory(root) as top_fd:
+        while names := os.listdir(top_fd):
+            for name in names:
+                _remove(name, top_fd)
+    root.rmdir()
+
+
+def _remove(name: str, top_fd: int) -> None:
+    """Remove one entry of the top directory, and move the directories in it up to the top."""
+    if not _is_directory(name, top_fd):
+        os.unlink(name, dir_fd=top_fd)
+        return
+    with _directory(name, top_fd) as fd:
+        for inner in os.listdir(fd):
+            if not _is_directory(inner, fd):
+                os.unlink(inner, dir_fd=fd)
+                continue
+            # A directory can change its parent only while it is writable itself.
+            with _directory(inner, fd):
+                os.rename(inner, uuid4().hex, src_dir_fd=fd, dst_dir_fd=top_fd)
+    os.rmdir(name, dir_fd=top_fd)
+
+
+def _is_directory(name: str, dir_fd: int) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode)
+
+
+@contextmanager
+def _directory(path: Path | str, dir_fd: int | None = None) -> Iterator[int]:
+    """A directory, never a link to one, open for its owner to list and to change."""
+    place = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
+    try:
+        if os.fstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            # A descriptor of this kind can be changed only through its name in /proc.
+            Path(f"/proc/self/fd/{place}").chmod(stat.S_IRWXU)
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place)
+    finally:
+        os.close(place)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
