@@ -39,7 +39,8 @@ class Call:
 def native_calls(answer: Answer) -> list[Call]:
     """Return the native calls, or those that the text spells as OpenAI-shaped JSON.
 
-    An entry without a `function` object is no call. Source: BFCL v4 as MLPerf Inference v6.1 runs it.
+    An entry without a `function` object is no call. Source: BFCL v4 as MLPerf Inference v6.1 runs
+    it.
     """
     return _openai_calls(answer.tool_calls) or _openai_calls(_json_list(answer.text))
 
@@ -82,12 +83,13 @@ def _call(function: Mapping[str, object]) -> Call:
     arguments = function.get("arguments", {})
     # Parity: text that does not hold JSON counts as no arguments, and so does JSON text inside a
     # JSON text; any other JSON value stays, and fails where the checker needs an object.
-    for _ in range(2):
+    if isinstance(arguments, str):
+        arguments = _json_or(arguments, {})
         if isinstance(arguments, str):
             arguments = _json_or(arguments, {})
-    if isinstance(arguments, str):
-        arguments = {}
-    return Call(name if isinstance(name, str) else "", _as_json(arguments))
+    else:
+        arguments = _as_json(arguments)
+    return Call(name if isinstance(name, str) else "", arguments)
 
 
 def _json_list(text: object) -> list[object]:
@@ -110,6 +112,12 @@ def _as_json(value: object) -> object:
     An engine may hand over any Python object; comparisons must meet only plain values.
     """
     try:
-        return json.loads(json.dumps(dict(value) if isinstance(value, Mapping) else value))
+        return json.loads(json.dumps(value, default=_as_dict))
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def _as_dict(value: object) -> dict[object, object]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError("not a JSON type")

@@ -10,7 +10,7 @@ from typing import Final
 
 # 1,024 new tokens, the most that the gate asks for, stay far below these.
 _MAX_CALL_CHARS: Final = 20_000
-_MAX_WORK_CHARS: Final = 1_000_000
+_MAX_WORK_CHARS: Final = 200_000
 _MAX_DEPTH: Final = 32
 
 _CALL: Final = re.compile(r"(?<![\w.])([^\W\d]\w*(?:\.[^\W\d]\w*)*)\(")
@@ -41,19 +41,19 @@ _ESCAPED: Final = {
 _CONSTANTS: Final = {
     "True": True, "true": True, "False": False, "false": False, "None": None, "null": None,
 }  # fmt: skip
-_NOT_CALLS: Final = frozenset(
-    # Words of Python that an explanation in prose or code may put before a parenthesis …
-    "False None True and as assert async await break class continue def del elif else except "
-    "finally for from global if import in is lambda nonlocal not or pass raise return try while "
-    "with yield abs all any bool bytes callable chr complex dict dir enumerate eval exec filter "
-    "float format getattr hasattr hash hex id input int isinstance iter len list map max min next "
-    "object open ord pow print range repr reversed round set setattr slice sorted str sum super "
-    "tuple type vars zip "
-    # … and words of English.
-    "A An And Answer Example For Function Functions Here However I If In It Note Or So Step That "
-    "The Then There These They This To Use Using We When You a an example function functions here "
-    "it note so step that the then there these they this to use using we when you".split()
-)
+# What prose and code often put before a parenthesis.
+_PYTHON_WORDS: Final = """
+False None True and as assert async await break class continue def del elif else except finally for
+from global if import in is lambda nonlocal not or pass raise return try while with yield abs all
+any bool bytes callable chr complex dict dir enumerate eval exec filter float format getattr hasattr
+hash hex id input int isinstance iter len list map max min next object open ord pow print range repr
+reversed round set setattr slice sorted str sum super tuple type vars zip
+"""
+_ENGLISH_WORDS: Final = """
+a an and answer example for function functions here however i if in it note or so step that the then
+there these they this to use using we when you
+"""
+_NOT_CALLS: Final = frozenset((_PYTHON_WORDS + _ENGLISH_WORDS + _ENGLISH_WORDS.title()).split())
 
 
 class _NotLiteral(Exception):
@@ -84,7 +84,7 @@ def find_calls(text: str) -> Iterator[tuple[str, dict[str, object]]]:
         else:
             position = reader.position
             yield start[1], arguments
-        work += reader.position - start.start()
+        work += reader.work + reader.position - start.start()
 
 
 class _Reader:
@@ -93,13 +93,15 @@ class _Reader:
     def __init__(self, text: str, position: int) -> None:
         self.text = text
         self.position = position
+        self.work = 0
+        """Characters read as expressions, some of them for the second time."""
         self._end = min(len(text), position + _MAX_CALL_CHARS)
 
     def arguments(self) -> dict[str, object]:
         """Read `name=value, …)`."""
         found: dict[str, object] = {}
         while not self._take(")"):
-            keyword = self._match(_KEYWORD)
+            keyword = self._match(_KEYWORD)  # _take has skipped the space before it
             if keyword is None:
                 raise _NotCall
             found[keyword[1]] = self._value(0)
@@ -108,7 +110,7 @@ class _Reader:
         return found
 
     def _value(self, depth: int) -> object:
-        self._match(_SPACE)
+        self._peek()
         start = self.position
         try:
             value = self._literal(depth)
@@ -130,10 +132,10 @@ class _Reader:
         if self._take("{"):
             return self._dict(depth)
         if string := self._match(_STRING):
-            text = _string(string)
-            while string := self._match(_STRING):  # adjacent strings are one
-                text += _string(string)
-            return text
+            parts = [_string(string)]
+            while self._peek() and (string := self._match(_STRING)):  # adjacent strings are one
+                parts.append(_string(string))
+            return "".join(parts)
         return self._scalar()
 
     def _scalar(self) -> object:
@@ -179,18 +181,20 @@ class _Reader:
         while self.position < self._end:
             mark = self.text[self.position]
             if mark in ",)]}" and open_brackets == 0:
-                if start == self.position:
-                    raise _NotCall
-                return self.text[start : self.position].strip()
-            if mark in "([{":
-                open_brackets += 1
-            elif mark in ")]}":
-                open_brackets -= 1
-            if not self._match(_STRING) and not self._match(_PLAIN):
+                break
+            if mark in "'\"":
+                if not self._match(_STRING):
+                    break
+            elif not self._match(_PLAIN):
+                open_brackets += (mark in "([{") - (mark in ")]}")
                 self.position += 1
-        raise _NotCall
+        self.work += self.position - start
+        if self.position == start or self._peek() not in (",", ")", "]", "}"):
+            raise _NotCall
+        return self.text[start : self.position].strip()
 
     def _peek(self) -> str:
+        """Skip space, and return the character after it, or "" at the end."""
         self._match(_SPACE)
         return self.text[self.position : min(self.position + 1, self._end)]
 
@@ -200,8 +204,6 @@ class _Reader:
         return found
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        if pattern is not _SPACE and pattern is not _PLAIN:
-            self._match(_SPACE)
         found = pattern.match(self.text, self.position, self._end)
         if found:
             self.position = found.end()

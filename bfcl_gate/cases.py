@@ -11,7 +11,7 @@ from typing import Any, Final
 from bfcl_gate.errors import GateDataError
 from bfcl_gate.languages import LANGUAGES
 from bfcl_gate.shapes import JsonObject, read_functions, read_ground_truth, read_messages
-from bfcl_gate.subsets import SUBSETS, Subset, subset_of
+from bfcl_gate.subsets import SUBSETS, Rule, Subset, subset_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,7 +32,7 @@ class Case:
 
     Raises:
         ValueError: The id is not of the subset, there is no message, or the expected calls are
-            missing where the subset needs them, or present where it does not.
+            missing where the subset needs them, present where it does not, or too many.
     """
 
     id: str
@@ -50,6 +50,8 @@ class Case:
         if found.rule.has_ground_truth != (self.ground_truth is not None):
             needs = "needs" if found.rule.has_ground_truth else "takes no"
             raise ValueError(f"a case of {self.subset} {needs} expected calls")
+        if found.rule in (Rule.SIMPLE, Rule.MULTIPLE) and len(self.ground_truth or ()) != 1:
+            raise ValueError(f"a case of {self.subset} needs exactly one expected call")
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def load_dataset(
     if unknown:
         raise GateDataError(f"{root}: unknown subset {unknown[0]!r}; use {', '.join(SUBSETS)}")
     present = [subset for subset in SUBSETS.values() if _file(root, subset).is_file()]
-    wanted = [SUBSETS[key] for key in SUBSETS if key in subsets] if subsets else present
+    wanted = [SUBSETS[key] for key in SUBSETS if key in subsets] if subsets is not None else present
     if not wanted:
         raise GateDataError(f"{root}: no {_PREFIX}<subset>.json file; give a BFCL v4 directory")
     files = _Files(root)

@@ -55,9 +55,7 @@ def check(case: Case, answer: Answer) -> Verdict:
     return Verdict(True) if problem is None else Verdict(False, problem.error_type, problem.detail)
 
 
-def _calls_problem(
-    case: Case, calls: list[Call], rule: Rule, language: Language
-) -> Problem | None:
+def _calls_problem(case: Case, calls: list[Call], rule: Rule, language: Language) -> Problem | None:
     assert case.ground_truth is not None
     checker = {
         Rule.SIMPLE: "simple_function_checker",

@@ -23,7 +23,5 @@ class Language:
 
 
 LANGUAGES: Final[Mapping[LanguageName, Language]] = {
-    "python": Language(
-        frozenset(values.PYTHON_TYPES), values.ARRAY_TYPES, values.value_problem
-    ),
+    "python": Language(frozenset(values.PYTHON_TYPES), values.ARRAY_TYPES, values.value_problem),
 }

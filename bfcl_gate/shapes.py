@@ -86,7 +86,9 @@ def _check_parameters(parameters: object, language: Language) -> None:
     for name, schema in parameters["properties"].items():
         declared = schema.get("type") if isinstance(schema, dict) else None
         if not _is_type(declared, language):
-            raise ValueError(f"parameter {name!r}: type {declared!r} is not one of {_types(language)}")
+            raise ValueError(
+                f"parameter {name!r}: type {declared!r} is not one of {_types(language)}"
+            )
         if declared in language.array_types:
             items = schema.get("items")
             if not isinstance(items, dict) or not _is_type(items.get("type"), language):
@@ -105,7 +107,9 @@ def _types(language: Language) -> str:
 
 def _dicts_list_choices(accepted: list[object]) -> bool:
     """Whether each accepted dict, alone or in a list, maps every key to a list of values."""
-    entries = [item for entry in accepted for item in (entry if isinstance(entry, list) else [entry])]
+    entries = [
+        item for entry in accepted for item in (entry if isinstance(entry, list) else [entry])
+    ]
     return all(
         isinstance(choices, list)
         for entry in entries

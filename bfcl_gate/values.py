@@ -57,7 +57,7 @@ def value_problem(
 
     accepted_type = _first_type(accepted)
     if type(value) is expected_type:
-        if item_type is not None and not _items_fit(value, accepted, item_type):
+        if isinstance(value, list) and item_type and not _items_fit(value, accepted, item_type):
             return Problem("type_error:nested", f"{show(value)} has items of a wrong type")
         as_declared = accepted_type is None or accepted_type is expected_type
     elif accepted_type is not None and type(value) is accepted_type:

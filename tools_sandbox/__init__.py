@@ -1,1 +1,1 @@
-"""Runs an agent's commands in isolation, with bounded output and a deadline that nothing outlives."""
+"""Runs an agent's commands in isolation, with bounded output and ends them for good."""

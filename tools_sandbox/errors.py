@@ -6,7 +6,7 @@ class SandboxFault(Exception):
 
 
 class InvalidRequest(SandboxFault, ValueError):
-    """The caller's workspace, command, limit or time-out can't be used; correct it and ask again."""
+    """The caller's workspace, command, limit or time-out can't be used; correct it."""
 
 
 class SandboxUnavailable(SandboxFault):

@@ -7,7 +7,7 @@ from typing import Literal
 from tools_sandbox.errors import InvalidRequest
 
 Enforcement = Literal["enforced", "soft", "none"]
-"""`enforced`: can't be passed. `soft`: holds for each process, not for their sum. `none`: absent."""
+"""`enforced`: holds. `soft`: holds for each process, not for their sum. `none`: not limited."""
 
 MIB = 1024 * 1024
 

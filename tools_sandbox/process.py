@@ -24,8 +24,6 @@ _CHUNK_BYTES = 1024 * 1024
 _GRACE_NS = 5_000_000_000
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
-# `fcntl` names it from Python 3.10 on, but not in its type stubs everywhere.
-_F_SETPIPE_SZ = 1031
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def execute(prepare: Prepare, *, timeout_s: float, limits: Limits) -> Result:
     with _pipe() as (output_fd, output_end), _pipe() as (status_fd, status_end):
         # A larger pipe halves the cost of a flood; the system may refuse it.
         with contextlib.suppress(OSError):
-            fcntl.fcntl(output_fd, _F_SETPIPE_SZ, _CHUNK_BYTES)
+            fcntl.fcntl(output_fd, fcntl.F_SETPIPE_SZ, _CHUNK_BYTES)
         with prepare(status_end.fileno()) as launch:
             leader = _start(launch, output_end.fileno(), status_end.fileno())
             output_end.close()
@@ -213,7 +211,7 @@ def _pipe() -> Iterator[tuple[int, BinaryIO]]:
     read_fd, write_fd = os.pipe()
     os.set_blocking(read_fd, False)
     try:
-        with open(write_fd, "wb", buffering=0) as write_end:
+        with os.fdopen(write_fd, "wb", buffering=0) as write_end:
             yield read_fd, write_end
     finally:
         os.close(read_fd)

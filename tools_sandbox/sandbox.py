@@ -113,7 +113,7 @@ def open_sandbox(
 def _open_bubblewrap(workspace: Path, limits: Limits, bwraps: Sequence[Bwrap]) -> Sandbox:
     if not bwraps:
         raise SandboxUnavailable(
-            "no bubblewrap on this machine: "
+            "no bubblewrap answers on this machine: "
             "apt install bubblewrap or pip install 'edge-agentic[sandbox]'"
         )
     refused: list[str] = []

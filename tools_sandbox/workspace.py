@@ -56,30 +56,31 @@ def remove_tree(root: Path) -> None:
         OSError: something can't be removed, for instance because another user owns it.
     """
     with _directory(root) as top_fd:
-        while names := os.listdir(top_fd):
-            for name in names:
-                _remove(name, top_fd)
+        while entries := _entries(top_fd):
+            for entry in entries:
+                _remove(entry, top_fd)
     root.rmdir()
 
 
-def _remove(name: str, top_fd: int) -> None:
+def _remove(entry: "os.DirEntry[str]", top_fd: int) -> None:
     """Remove one entry of the top directory, and move the directories in it up to the top."""
-    if not _is_directory(name, top_fd):
-        os.unlink(name, dir_fd=top_fd)
+    if not entry.is_dir(follow_symlinks=False):
+        os.unlink(entry.name, dir_fd=top_fd)
         return
-    with _directory(name, top_fd) as fd:
-        for inner in os.listdir(fd):
-            if not _is_directory(inner, fd):
-                os.unlink(inner, dir_fd=fd)
+    with _directory(entry.name, top_fd) as fd:
+        for inner in _entries(fd):
+            if not inner.is_dir(follow_symlinks=False):
+                os.unlink(inner.name, dir_fd=fd)
                 continue
             # A directory can change its parent only while it is writable itself.
-            with _directory(inner, fd):
-                os.rename(inner, uuid4().hex, src_dir_fd=fd, dst_dir_fd=top_fd)
-    os.rmdir(name, dir_fd=top_fd)
+            with _directory(inner.name, fd):
+                os.rename(inner.name, uuid4().hex, src_dir_fd=fd, dst_dir_fd=top_fd)
+    os.rmdir(entry.name, dir_fd=top_fd)
 
 
-def _is_directory(name: str, dir_fd: int) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode)
+def _entries(fd: int) -> "list[os.DirEntry[str]]":
+    with os.scandir(fd) as found:
+        return list(found)
 
 
 @contextmanager

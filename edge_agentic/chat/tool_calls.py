@@ -74,7 +74,7 @@ def parse(text: str, tool_format: ToolFormat, *, id_prefix: str) -> ParsedText:
     """
     reasoning, answer = _split_reasoning(text)
     found = _find_hermes(answer) if tool_format is ToolFormat.HERMES else _find_generic(answer)
-    calls = []
+    calls: list[ToolCall] = []
     for raw in found.calls:
         name, arguments = raw["name"], raw["arguments"]
         if name != DECLINE_NAME:

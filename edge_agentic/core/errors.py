@@ -21,6 +21,10 @@ class EngineError(EdgeAgenticError):
     """The engine can't go on: the rest of the run would be meaningless (exit code 4)."""
 
 
+class StorageError(EdgeAgenticError):
+    """Results can't be written any more; what was written is whole (exit code 4)."""
+
+
 class RunInterrupted(KeyboardInterrupt):
     """A signal asked the run to stop; what was measured is on disk (exit code 130).
 

@@ -12,15 +12,6 @@ from edge_agentic.core.messages import Message, ToolCall, ToolSpec
 from edge_agentic.core.outcome import Outcome
 
 
-class ToolGrammar(str, Enum):
-    """Whether output is constrained to calls of the offered functions."""
-
-    AUTO = "auto"
-    """On for a model whose gate reference was measured with it on, off for any other."""
-    ON = "on"
-    OFF = "off"
-
-
 class FinishReason(str, Enum):
     """Why a model stopped, in the words of the OpenAI chat API."""
 

@@ -136,7 +136,7 @@ class LlamaRuntime:
         )
         if count < 0:
             raise EngineError(f"llama.cpp can't tokenize a prompt of {len(raw)} bytes")
-        return tokens[:count]
+        return list(tokens[:count])
 
     def piece(self, token: int) -> bytes:
         """The bytes of one token, special tokens included; may be part of a character."""

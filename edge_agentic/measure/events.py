@@ -3,116 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import TokenCounts, TokenTimes
 from edge_agentic.measure.fields import Fields
+from edge_agentic.measure.records import (
+    ConversationEnd,
+    GateCase,
+    GateStart,
+    Journal,
+    ReplayStart,
+    ToolRun,
+    Turn,
+)
 
 JOURNAL_SCHEMA: Final = "edge-agentic/journal/1"
-
-
-@dataclass(frozen=True)
-class GateStart:
-    """What the gate set out to ask, and what it is compared with."""
-
-    dataset: str
-    dataset_sha256: str
-    selection: str
-    sample_ids: tuple[str, ...]
-    reference: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class GateCase:
-    """The verdict on one answer."""
-
-    sample_id: str
-    outcome: Outcome
-    valid: bool
-    malformed: bool
-
-
-@dataclass(frozen=True)
-class ReplayStart:
-    """What the replay set out to issue; the counts are the data set's own."""
-
-    dataset: str
-    dataset_sha256: str
-    policy: str
-    expected_turns: int
-    scorable_turns: int
-
-    def __post_init__(self) -> None:
-        """Refuse more scorable turns than turns."""
-        if self.scorable_turns > self.expected_turns:
-            raise ValueError("'scorable_turns' is larger than 'expected_turns'")
-
-
-@dataclass(frozen=True)
-class ToolRun:
-    """One executed tool call; `matches_record` is None where nothing was recorded."""
-
-    duration_ns: int
-    matches_record: bool | None
-
-
-@dataclass(frozen=True)
-class Turn:
-    """One generated turn. `session` counts the starts of the run: clocks differ between them."""
-
-    session: int
-    conversation_id: str
-    number: int
-    outcome: Outcome
-    times: TokenTimes
-    tokens: TokenCounts
-    inline_score: float | None
-    """None where the recorded side gives nothing to score."""
-    tools: tuple[ToolRun, ...]
-    step_end_ns: int
-
-    def __post_init__(self) -> None:
-        """Refuse a turn before the first, a step that ends before its output, a score over 1."""
-        if self.number < 1:
-            raise ValueError("'turn' counts from 1")
-        if self.step_end_ns < self.times.issued_ns + max(self.times.arrivals_ns, default=0):
-            raise ValueError("'step_end_ns' lies before the end of the turn's output")
-        if self.inline_score is not None and self.inline_score > 1:
-            raise ValueError("'inline_score' is larger than 1")
-
-    @property
-    def completed(self) -> bool:
-        """Whether the model's answer is whole."""
-        return self.outcome is Outcome.OK
-
-
-@dataclass(frozen=True)
-class ConversationEnd:
-    """The end of one conversation; `check_passed` is None where it has no check."""
-
-    conversation_id: str
-    check_passed: bool | None
-
-
-@dataclass
-class Journal:
-    """All that a journal tells, in its order. Filled by `read_journal` alone."""
-
-    sessions: int = 0
-    """How often the run was started: more than once if it was resumed."""
-    gate: GateStart | None = None
-    gate_cases: list[GateCase] = field(default_factory=list)
-    gate_finished: bool = False
-    replay: ReplayStart | None = None
-    turns: list[Turn] = field(default_factory=list)
-    conversation_ends: list[ConversationEnd] = field(default_factory=list)
-    replay_finished: bool = False
-    peak_rss_mb: float | None = None
-    interrupted_by: str | None = None
-    """The signal that ended the last session."""
-    finished: bool = False
 
 
 def read_journal(events: Iterable[Mapping[str, Any]]) -> Journal:
@@ -127,7 +33,7 @@ def read_journal(events: Iterable[Mapping[str, Any]]) -> Journal:
         fields = Fields(event, f"journal.jsonl:{line}")
         kind = fields.text("event")
         if not journal.sessions and kind != "run_started":
-            raise fields.error(f"a journal starts with 'run_started', found '{kind[:40]}'")
+            raise fields.error(f"a journal starts with 'run_started', found {kind[:40]!r}")
         if handler := _HANDLERS.get(kind):
             try:
                 handler(journal, fields)
@@ -139,7 +45,7 @@ def read_journal(events: Iterable[Mapping[str, Any]]) -> Journal:
 def _run_started(journal: Journal, fields: Fields) -> None:
     if (schema := fields.text("schema")) != JOURNAL_SCHEMA:
         raise fields.error(
-            f"schema '{schema[:80]}' is unknown; this version reads '{JOURNAL_SCHEMA}'"
+            f"schema {schema[:80]!r} is unknown; this version reads '{JOURNAL_SCHEMA}'"
         )
     journal.sessions += 1
     journal.interrupted_by = None
@@ -274,7 +180,7 @@ def _outcome(fields: Fields) -> Outcome:
         return Outcome(text)
     except ValueError:
         known = ", ".join(outcome.value for outcome in Outcome)
-        raise ValueError(f"'outcome' must be one of {known}; found '{text[:40]}'") from None
+        raise ValueError(f"'outcome' must be one of {known}; found {text[:40]!r}") from None
 
 
 def _require_none(earlier: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 from edge_agentic.core.errors import BadInputError
 
@@ -31,7 +31,7 @@ class Fields:
 
     def optional_text(self, name: str) -> str | None:
         """A string or null."""
-        return self._optional(name, "a string", lambda value: isinstance(value, str))
+        return self._optional(name, "a string", _is_text)
 
     def flag(self, name: str) -> bool:
         """True or false."""
@@ -39,7 +39,7 @@ class Fields:
 
     def optional_flag(self, name: str) -> bool | None:
         """True, false or null."""
-        return self._optional(name, "true or false", lambda value: isinstance(value, bool))
+        return self._optional(name, "true or false", _is_flag)
 
     def count(self, name: str) -> int:
         """A whole number from 0."""
@@ -49,14 +49,17 @@ class Fields:
         """A whole number from 0, or null."""
         return self._optional(name, "a whole number from 0", _is_count)
 
+    def number(self, name: str) -> float:
+        """A finite number from 0."""
+        return self._required(name, self.optional_number(name))
+
     def optional_number(self, name: str) -> float | None:
         """A finite number from 0, or null."""
-        value: float | None = self._optional(name, "a finite number from 0", _is_number)
-        return value
+        return self._optional(name, "a finite number from 0", _is_number)
 
     def mapping(self, name: str) -> Fields:
         """An object, ready to be read."""
-        value = self._optional(name, "an object", lambda value: isinstance(value, Mapping))
+        value = self._optional(name, "an object", _is_mapping)
         return Fields(self._required(name, value), f"{self._where}, '{name}'")
 
     def counts(self, name: str) -> tuple[int, ...]:
@@ -65,29 +68,34 @@ class Fields:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of strings."""
-        return self._list(name, "strings", lambda item: isinstance(item, str))
+        return self._list(name, "strings", _is_text)
 
     def mappings(self, name: str) -> tuple[Fields, ...]:
         """A list of objects, each ready to be read; complaints name its place in the list."""
-        items = self._list(name, "objects", lambda item: isinstance(item, Mapping))
+        items = self._list(name, "objects", _is_mapping)
         return tuple(
             Fields(item, f"{self._where}, '{name}[{index}]'") for index, item in enumerate(items)
         )
 
-    def _list(self, name: str, kind: str, accepts: Callable[[Any], bool]) -> tuple[Any, ...]:
-        value = self._required(
-            name, self._optional(name, "a list", lambda value: isinstance(value, list))
-        )
-        for index, item in enumerate(value):
+    def _list(
+        self, name: str, kind: str, accepts: Callable[[object], TypeGuard[_T]]
+    ) -> tuple[_T, ...]:
+        accepted = []
+        for index, item in enumerate(
+            self._required(name, self._optional(name, "a list", _is_list))
+        ):
             if not accepts(item):
                 raise self.error(f"'{name}' must be a list of {kind}; item {index} is not")
-        return tuple(value)
+            accepted.append(item)
+        return tuple(accepted)
 
-    def _optional(self, name: str, kind: str, accepts: Callable[[Any], bool]) -> Any:
+    def _optional(
+        self, name: str, kind: str, accepts: Callable[[object], TypeGuard[_T]]
+    ) -> _T | None:
         value = self.values.get(name)
-        if value is not None and not accepts(value):
-            raise self.error(f"'{name}' must be {kind}, found {_shown(value)}")
-        return value
+        if value is None or accepts(value):
+            return value
+        raise self.error(f"'{name}' must be {kind}, found {_shown(value)}")
 
     def _required(self, name: str, value: _T | None) -> _T:
         if value is None:
@@ -95,16 +103,30 @@ class Fields:
         return value
 
 
-def _is_count(value: object) -> bool:
-    """Whether this is a usable count; a bool is not one."""
-    return type(value) is int and 0 <= value <= _LARGEST_COUNT
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
 
 
-def _is_number(value: object) -> bool:
-    """Whether this is a usable quantity: neither a bool, nor NaN, nor huge."""
-    if type(value) is int:
-        return _is_count(value)
-    return isinstance(value, float) and math.isfinite(value) and 0 <= value <= _LARGEST_COUNT
+def _is_flag(value: object) -> TypeGuard[bool]:
+    return isinstance(value, bool)
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, (list, tuple))
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST_COUNT
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    if isinstance(value, float):
+        return math.isfinite(value) and 0 <= value <= _LARGEST_COUNT
+    return _is_count(value)
 
 
 def _shown(value: object) -> str:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.measure.events import Journal, read_journal
+from edge_agentic.measure.events import read_journal
 from edge_agentic.measure.fields import Fields
 from edge_agentic.measure.gate_metrics import gate_section
-from edge_agentic.measure.replay_metrics import Reasons, replay_section
+from edge_agentic.measure.reasons import Reasons
+from edge_agentic.measure.records import Journal
+from edge_agentic.measure.replay_metrics import replay_section
 from edge_agentic.measure.validity import invalid_reasons, is_complete
 
 SUMMARY_SCHEMA: Final = "edge-agentic/summary/1"
@@ -51,7 +53,7 @@ def build_summary(manifest: Mapping[str, Any], events: Iterable[Mapping[str, Any
         "memory": {"peak_rss_mb": journal.peak_rss_mb, "peak_device_mb": None},
         "null_reasons": reasons,
     }
-    reasons.update({path: "not sampled" for path in ("energy", "thermal", "memory.peak_device_mb")})
+    reasons.update(dict.fromkeys(("energy", "thermal", "memory.peak_device_mb"), "not sampled"))
     if journal.peak_rss_mb is None:
         reasons["memory.peak_rss_mb"] = "not measured"
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.measure.events import Journal, ReplayStart
+from edge_agentic.measure.gate_metrics import unrecorded_samples
+from edge_agentic.measure.records import Journal, ReplayStart
 from edge_agentic.measure.replay_metrics import count_turns, distinct_turns
 
 
@@ -29,14 +30,16 @@ def _gate_reasons(journal: Journal, gate: JsonObject | None) -> list[str]:
     """What speaks against the gate."""
     if journal.gate is None or gate is None:
         return ["The function-calling gate did not run."]
+    issued, unrecorded = len(journal.gate.sample_ids), unrecorded_samples(journal)
     if not journal.gate_finished:
-        done, issued = gate["answered_samples"], gate["issued_samples"]
-        return [f"The function-calling gate stopped after {done} of {issued} cases."]
+        return [f"The function-calling gate stopped after {issued - unrecorded} of {issued} cases."]
     reasons = []
-    if unanswered := gate["issued_samples"] - gate["answered_samples"]:
+    if not gate["issued_samples"]:
+        reasons.append("The function-calling gate has no case that counts.")
+    if unrecorded:
         reasons.append(
-            f"The function-calling gate is incomplete: {unanswered} of "
-            f"{gate['issued_samples']} cases have no record."
+            f"The function-calling gate is incomplete: {unrecorded} of {issued} cases have no "
+            "record."
         )
     reasons += [f"The function-calling gate failed: {line}." for line in gate["shortfalls"]]
     return reasons

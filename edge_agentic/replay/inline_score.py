@@ -19,28 +19,26 @@ TOOL_NAME: Final = "bash"
 
 _WRAPPERS: Final = frozenset({"env", "time", "nice", "sudo", "exec", "command"})
 
-_ACTIONS: Final[Mapping[str, str]] = {
-    alias: action
-    for action, aliases in (
-        ("python", "python python2 python3 py"),
-        ("pip", "pip pip3"),
-        ("sphinx", "sphinx-build sphinx-quickstart"),
-        ("cat", "cat less more"),
-        ("grep", "grep egrep fgrep rg ag"),
-        ("awk", "awk gawk"),
-        ("find", "find locate"),
-        ("source", "source ."),
-        ("curl", "curl wget"),
-        ("apt", "apt apt-get"),
-    )
-    for alias in aliases.split()
-} | {
-    action: action
-    for action in (
-        "pytest pylint cython make conda head tail wc diff sed tr sort uniq cut ls xargs cp mv rm "
-        "mkdir touch tee which alias unset export git true false timeout date yum"
-    ).split()
+_OWN_NAME: Final = (
+    "pytest pylint cython make conda head tail wc diff sed tr sort uniq cut ls xargs cp mv rm "
+    "mkdir touch tee which alias unset export git true false timeout date yum"
+)
+_ALIASES: Final = {
+    "python": "python python2 python3 py",
+    "pip": "pip pip3",
+    "sphinx": "sphinx-build sphinx-quickstart",
+    "cat": "cat less more",
+    "grep": "grep egrep fgrep rg ag",
+    "awk": "awk gawk",
+    "find": "find locate",
+    "source": "source .",
+    "curl": "curl wget",
+    "apt": "apt apt-get",
 }
+_ACTIONS: Final[Mapping[str, str]] = {name: name for name in _OWN_NAME.split()} | {
+    name: action for action, names in _ALIASES.items() for name in names.split()
+}
+"""The action of each known executable."""
 
 _QUOTE: Final = re.compile("['\"`]")
 _DOUBLE_QUOTED_BODY: Final = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*')
@@ -110,9 +108,10 @@ def _without_quoted(command: str) -> str:
             end = command.find(opener[0], start + 1)
         elif start >= no_double_before:
             body = _DOUBLE_QUOTED_BODY.match(command, start + 1)
+            assert body is not None, "the pattern matches the empty text too"
             # A double quote inside an unclosed body is an escaped one, and would end at the same
             # place. Not trying it again keeps a long run of \\" from taking quadratic time.
-            no_double_before = body.end() if body else start
+            no_double_before = body.end()
             if command[no_double_before : no_double_before + 1] == '"':
                 end = no_double_before
         if end < 0:

@@ -6,14 +6,13 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.errors import BadInputError, StorageError
 from edge_agentic.core.jsonio import JsonObject, dump_line, iter_objects, sync_directory
 
-JOURNAL_SCHEMA = "edge-agentic/journal/1"
 JOURNAL_NAME = "journal.jsonl"
 
 
-class Journal:
+class JournalWriter:
     """Appends events to a journal file. A context manager; closes the file at its end."""
 
     def __init__(self, path: Path) -> None:
@@ -22,6 +21,7 @@ class Journal:
         Raises:
             OSError: it exists or can't be created.
         """
+        self._path = path
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         sync_directory(path.parent)
 
@@ -31,13 +31,16 @@ class Journal:
         The line goes out in one system call, so a signal or a kill leaves it whole or absent.
 
         Raises:
-            OSError: the disk is full or gone.
+            StorageError: the disk is full or gone.
         """
-        line = (dump_line({"event": event, **fields}) + "\n").encode("utf-8", "surrogatepass")
-        written = os.write(self._fd, line)
+        line = (dump_line({"event": event, **fields}) + "\n").encode("utf-8", "replace")
+        try:
+            written = os.write(self._fd, line)
+            os.fsync(self._fd)
+        except OSError as error:
+            raise StorageError(f"{self._path}: can't be written ({error.strerror})") from None
         if written != len(line):
-            raise OSError(f"only {written} of {len(line)} bytes of an event fit on the disk")
-        os.fsync(self._fd)
+            raise StorageError(f"{self._path}: no space left for the whole of an event")
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""
@@ -45,7 +48,7 @@ class Journal:
             os.close(self._fd)
             self._fd = -1
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> JournalWriter:
         return self
 
     def __exit__(
@@ -57,7 +60,7 @@ class Journal:
         self.close()
 
 
-def read_journal(path: Path) -> list[JsonObject]:
+def read_events(path: Path) -> list[JsonObject]:
     """The events of a journal, in order.
 
     A last line without its newline is what a power cut leaves; it is not an event.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -71,13 +72,13 @@ def _order_problem(row: Mapping[str, Any], previous: Mapping[str, Any]) -> str |
 
 
 def _result_problem(row: Mapping[str, Any], call_ids: Sequence[str]) -> str | None:
-    result_ids = [result["tool_call_id"] for result in row["tool_results"]]
-    if sorted(result_ids) == sorted(call_ids):
-        return None
-    return (
-        f"results for {', '.join(result_ids)} after calls {', '.join(call_ids)}; "
-        "give each call one result with its 'id' as 'tool_call_id'"
-    )
+    calls = Counter(call_ids)
+    results = Counter(result["tool_call_id"] for result in row["tool_results"])
+    if missing := calls - results:
+        return f"call {min(missing)!r} has no result; give each call one, with its id"
+    if extra := results - calls:
+        return f"result {min(extra)!r} has no call before it; give each call one result"
+    return None
 
 
 def _setting_problem(row: Mapping[str, Any], first: Mapping[str, Any]) -> str | None:

@@ -14,8 +14,9 @@ from jsonschema.exceptions import ValidationError, best_match
 from edge_agentic.core.errors import at_line
 from edge_agentic.core.jsonio import JsonObject, dump_line
 
-SCHEMA_PATH: Final = Path(__file__).with_name("row.schema.json")
-ROLES: Final = ("user", "assistant", "tool")
+_SCHEMA_PATH: Final = Path(__file__).with_name("row.schema.json")
+_ROLES: Final = ("user", "assistant", "tool")
+_MAX_NAME_CHARACTERS: Final = 80
 
 
 def check_row(row: JsonObject, path: Path, line: int) -> None:
@@ -43,7 +44,8 @@ def explain(error: ValidationError) -> str:
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path
     ).lstrip(".")
     subject = f"'{where}'" if where else "the object"
-    rule, value = error.validator, error.validator_value
+    rule: Any = error.validator
+    value: Any = error.validator_value
     if rule == "required" and isinstance(error.instance, Mapping):
         missing = next(key for key in value if key not in error.instance)
         return f"'{f'{where}.{missing}'.lstrip('.')}' is missing; add it"
@@ -57,6 +59,8 @@ def explain(error: ValidationError) -> str:
         return f"{subject} must not be empty"
     if rule in ("minimum", "maximum"):
         return f"{subject} must be {'at least' if rule == 'minimum' else 'at most'} {value}"
+    if rule == "maxLength":
+        return f"{subject} must have at most {value} characters"
     if rule == "pattern":
         return f"{subject} must match {value}"
     if rule == "additionalProperties" and isinstance(error.instance, Mapping):
@@ -72,7 +76,7 @@ def explain(error: ValidationError) -> str:
 
 def _name(row: Mapping[str, Any]) -> str:
     name = row.get("conversation_id")
-    return f"conversation {name!r}: " if isinstance(name, str) else ""
+    return f"conversation {name[:_MAX_NAME_CHARACTERS]!r}: " if isinstance(name, str) else ""
 
 
 def _kind(value: object) -> str:
@@ -86,7 +90,7 @@ def _validators() -> Mapping[str, Draft202012Validator]:
 
     Going straight to the role's own part halves the time that the schema's conditions take.
     """
-    schema = json.loads(SCHEMA_PATH.read_text("utf-8"))
+    schema = json.loads(_SCHEMA_PATH.read_text("utf-8"))
     direct = {key: value for key, value in schema.items() if key != "allOf"}
-    roles = {role: {**direct, "$ref": f"#/$defs/{role}"} for role in ROLES}
+    roles = {role: {**direct, "$ref": f"#/$defs/{role}"} for role in _ROLES}
     return {name: Draft202012Validator(part) for name, part in ({"": schema} | roles).items()}

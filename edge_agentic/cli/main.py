@@ -1,0 +1,57 @@
+"""`edge-agentic`: the commands, and the one place that turns errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from edge_agentic.cli import models, results, run, sandbox, score, traces
+from edge_agentic.cli.exits import code_of
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Benchmark LLM agents on the device itself: gate, replay, measure.",
+)
+app.command("run", help=run.RUN_HELP)(run.command(None))
+app.command("demo", help=run.DEMO_HELP)(run.command(run.DEMO_MODEL))
+app.add_typer(results.app, name="results")
+app.add_typer(traces.app, name="traces")
+app.add_typer(models.app, name="models")
+app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(score.app, name="score")
+
+
+def main() -> None:
+    """Run the command line. An expected error is one line and its exit code."""
+    try:
+        app()
+    except Exception as error:
+        code = code_of(error)
+        if code is None:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(code)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("edge-agentic"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,85 @@
+"""`edge-agentic sandbox`: prove the sandbox on this machine, run one command in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tools_sandbox.result import Tier
+
+app = typer.Typer(no_args_is_help=True, help="Check the sandbox, run a command in it.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AllowUnsandboxed = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unsandboxed",
+        help="Isolate nothing (tier none): for trusted commands on a machine without bubblewrap.",
+    ),
+]
+
+
+@app.command()
+def check(json: Json = False, allow_unsandboxed: AllowUnsandboxed = False) -> None:
+    """Attack the sandbox from inside; exit 6 if it lets through what it promises to stop."""
+    import tempfile
+
+    from edge_agentic.cli.exits import ExitCode
+    from edge_agentic.core.jsonio import dump_pretty
+    from tools_sandbox.check import run_battery
+    from tools_sandbox.sandbox import open_sandbox
+
+    with (
+        tempfile.TemporaryDirectory(prefix="edge-agentic-") as scratch,
+        open_sandbox(Path(scratch), tier=tier_for(allow_unsandboxed)) as sandbox,
+    ):
+        report = run_battery(sandbox)
+    if json:
+        typer.echo(dump_pretty(report.to_json()), nl=False)
+    else:
+        for attack in report.attacks:
+            verdict = "stopped" if attack.stopped else "LET THROUGH"
+            promise = "promised" if attack.promised else "not promised"
+            typer.echo(f"{attack.name:<32} {verdict:<12} {promise}")
+        for skipped in report.not_run:
+            typer.echo(f"{skipped.name:<32} not run: {skipped.reason}")
+    if report.broken:
+        typer.echo(
+            f"error: promised to be stopped, but let through: {', '.join(report.broken)}", err=True
+        )
+        raise typer.Exit(ExitCode.NOT_READY)
+
+
+@app.command("exec", context_settings={"allow_interspersed_args": False})
+def execute(
+    command: Annotated[
+        list[str],
+        typer.Argument(help="The program and its words; one word is a bash command line."),
+    ],
+    workspace: Annotated[Path, typer.Option(help="The directory that it may write to.")],
+    timeout: Annotated[float, typer.Option(help="Wall-clock limit, seconds.")] = 120.0,
+    json: Json = False,
+    allow_unsandboxed: AllowUnsandboxed = False,
+) -> None:
+    """Run one command in the sandbox; the exit code is the command's (124 after a time-out)."""
+    from edge_agentic.core.jsonio import dump_pretty
+    from tools_sandbox.sandbox import open_sandbox
+
+    with open_sandbox(workspace, tier=tier_for(allow_unsandboxed)) as sandbox:
+        result = sandbox.run(command[0] if len(command) == 1 else command, timeout_s=timeout)
+    if json:
+        fields = ("exit_code", "output", "truncated", "timed_out", "duration_ns")
+        record = {name: getattr(result, name) for name in fields}
+        typer.echo(dump_pretty({**record, "tier": result.tier.value}), nl=False)
+        return
+    typer.echo(result.output, nl=False)
+    if result.timed_out:
+        typer.echo(f"error: timed out after {timeout:g} s", err=True)
+    raise typer.Exit(124 if result.exit_code is None else result.exit_code)
+
+
+def tier_for(allow_unsandboxed: bool) -> Tier:
+    """The tier that the flag asks for."""
+    return Tier.NONE if allow_unsandboxed else Tier.BUBBLEWRAP

@@ -1,0 +1,251 @@
+"""Shows a summary in a terminal: the verdict first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from edge_agentic.core.jsonio import JsonObject
+
+_TIMES: Final = (
+    ("ttft_s", "time to first token"),
+    ("ttft_cold_s", "  without cached prefix"),
+    ("ttft_warm_s", "  with cached prefix"),
+    ("tpot_s", "time per output token"),
+    ("turn_latency_s", "turn latency (model)"),
+    ("tool_time_s", "tool time"),
+    ("step_s", "step (model + tools)"),
+    ("conversation_s", "conversation"),
+)
+_TIME_COLUMNS: Final = ("p50", "p90", "p99", "mean")
+
+
+def render_summary(summary: JsonObject, console: Console) -> None:
+    """Print the summary that `measure.summary.build_summary` made.
+
+    Needs neither colour nor a terminal, and 80 columns are enough. Text that came from files
+    or a model is printed as plain characters: it can't style the output or steer the terminal.
+    """
+    _Page(console, summary["null_reasons"]).show(summary)
+
+
+class _Page:
+    """Writes one summary to one console."""
+
+    def __init__(self, console: Console, null_reasons: Mapping[str, str]) -> None:
+        self._console = console
+        self._null_reasons = null_reasons
+        self._ascii_only = console.options.ascii_only
+
+    def show(self, summary: JsonObject) -> None:
+        self._verdict(summary)
+        self._gate(summary["gate"])
+        self._replay(summary["replay"])
+        self._heading("Machine")
+        peak = summary["memory"]["peak_rss_mb"]
+        self._rows(
+            [
+                ("peak memory of the run", self._known("memory.peak_rss_mb", peak, "{:.0f} MB")),
+                ("energy", self._reason("energy")),
+                ("throttling", self._reason("thermal")),
+            ]
+        )
+
+    def _verdict(self, summary: JsonObject) -> None:
+        if not summary["complete"]:
+            self._line("INCOMPLETE: the run did not reach its end", "bold yellow")
+        if summary["valid"]:
+            self._line("VALID", "bold green")
+        else:
+            self._line("NOT VALID", "bold red")
+        self._bullets(summary["invalid_reasons"])
+        engine = summary["engine"]
+        if not engine["is_model"]:
+            self._line(
+                "Scripted engine: no model ran, so no figure here says anything about one.",
+                "bold yellow",
+            )
+        resumed = ", resumed" if summary["resumed"] else ""
+        self._line(f"engine {engine['kind']}, {summary['division']} division{resumed}")
+
+    def _gate(self, gate: JsonObject | None) -> None:
+        if gate is None:
+            self._heading("Function-calling gate")
+            self._line(f"  {self._reason('gate')}")
+            return
+        self._heading(
+            f"Function-calling gate: {'passed' if gate['passed'] else 'not passed'} "
+            f"({gate['dataset']}, {gate['selection']})"
+        )
+        table = _table("  score", "percent", "95 % interval", "needed")
+        overall, normalized = "overall_accuracy", "normalized_single_turn_score"
+        scores = [
+            ("overall", overall, gate[overall]),
+            ("normalized", normalized, gate[normalized]),
+            *((f"  {name}", name, score) for name, score in gate["category_scores"].items()),
+        ]
+        for label, key, score in scores:
+            interval = gate["interval95"].get(key)
+            table.add_row(
+                self._text(f"  {label}"),
+                self._text(_number(score, "{:.2f}")),
+                self._text("{:.2f} to {:.2f}".format(*interval) if interval else ""),
+                self._text(_number(gate["thresholds"].get(key), "{:.4f}", missing="")),
+            )
+        self._console.print(table)
+        kind, name = gate["reference"]["kind"], gate["reference"]["name"]
+        notes = [
+            f"{gate['total_samples']} of {gate['issued_samples']} cases answered, "
+            f"{gate['malformed']} with a malformed call",
+            f"needed: a share of what {name} scores there"
+            if kind == "reference"
+            else "needed: the floor for models without a reference",
+        ]
+        if gate["overall_accuracy"] is None:
+            notes.insert(0, f"no scores: {self._null_reasons['gate.overall_accuracy']}")
+        self._bullets(notes)
+
+    def _replay(self, replay: JsonObject | None) -> None:
+        if replay is None:
+            self._heading("Replay")
+            self._line(f"  {self._reason('replay')}")
+            return
+        self._heading(f"Replay ({replay['dataset']}, policy {replay['policy']})")
+        self._speed(replay)
+        self._times(replay)
+        self._quality(replay)
+
+    def _speed(self, replay: JsonObject) -> None:
+        turns = replay["turns"]
+        skipped = replay["decode_skipped_turns"]
+        note = f" ({skipped} turns skipped: output in one burst)" if skipped else ""
+        rates = [
+            ("output tokens/s", "output_tokens_per_s", ""),
+            ("  without tool time", "output_tokens_per_s_model_only", ""),
+            ("decode tokens/s", "decode_tokens_per_s", note),
+            ("prefill tokens/s", "prefill_tokens_per_s", ""),
+        ]
+        self._rows(
+            [
+                (
+                    "turns",
+                    f"{turns['observed']} of {turns['expected']} completed, "
+                    f"{turns['failed']} failed, {turns['missing']} missing",
+                ),
+                ("duration", self._known("replay.duration_s", replay["duration_s"], "{:.1f} s")),
+                *(
+                    (label, self._known(f"replay.{key}", replay[key], "{:.1f}") + suffix)
+                    for label, key, suffix in rates
+                ),
+            ]
+        )
+
+    def _times(self, replay: JsonObject) -> None:
+        table = _table("  time", *_TIME_COLUMNS, "n")
+        missing = []
+        for key, label in _TIMES:
+            figures = replay[key]
+            if not figures["n"]:
+                missing.append((label.strip(), self._reason(f"replay.{key}")))
+                continue
+            table.add_row(
+                self._text(f"  {label}"),
+                *(self._text(_duration(figures[column])) for column in _TIME_COLUMNS),
+                self._text(str(figures["n"])),
+            )
+        if table.row_count:
+            self._console.print(table)
+        self._rows(missing)
+
+    def _quality(self, replay: JsonObject) -> None:
+        tools, efficiency = replay["tools"], replay["prefill"]["efficiency"]
+        checks = f"{tools['checks_passed']} of {tools['checks_total']} passed"
+        fidelity = self._known("replay.tools.fidelity", tools["fidelity"], "{:.1%}")
+        compared = f" of {tools['compared']} compared results" if tools["compared"] else ""
+        self._rows(
+            [
+                (
+                    "prefill efficiency",
+                    self._known("replay.prefill.efficiency", efficiency, "{:.2f}"),
+                ),
+                ("", "1.00: only new prompt tokens are computed; low: shared ones are redone"),
+                ("tool fidelity", fidelity + compared),
+                ("checks", checks if tools["checks_total"] else "- (no conversation has a check)"),
+                (
+                    "inline score",
+                    self._known("replay.inline_score", replay["inline_score"], "{:.4f}"),
+                ),
+            ]
+        )
+
+    def _known(self, path: str, value: float | None, form: str) -> str:
+        """The figure, or "-" and why it is missing."""
+        return self._reason(path) if value is None else form.format(value)
+
+    def _reason(self, path: str) -> str:
+        """The mark of a missing figure with its reason."""
+        reason = self._null_reasons.get(path)
+        return f"- ({reason})" if reason else "-"
+
+    def _heading(self, title: str) -> None:
+        self._line("")
+        self._line(title, "bold")
+
+    def _line(self, text: str, style: str = "") -> None:
+        self._console.print(self._text(text, style))
+
+    def _bullets(self, lines: Iterable[str]) -> None:
+        """One indented line each, aligned where it wraps."""
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(width=3, justify="right")
+        grid.add_column(overflow="fold")
+        for line in lines:
+            grid.add_row("-", self._text(line))
+        if grid.row_count:
+            self._console.print(grid)
+
+    def _rows(self, rows: Iterable[tuple[str, str]]) -> None:
+        """Label and value, one row each."""
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(min_width=24)
+        grid.add_column(overflow="fold")
+        for label, value in rows:
+            grid.add_row(self._text(f"  {label}"), self._text(value))
+        if grid.row_count:
+            self._console.print(grid)
+
+    def _text(self, text: str, style: str = "") -> Text:
+        """Text that is shown as it is written, in what the console can encode."""
+        shown = "".join(
+            character
+            if character.isprintable() and (character.isascii() or not self._ascii_only)
+            else character.encode("unicode_escape").decode("ascii")
+            for character in text
+        )
+        return Text(shown, style=style, overflow="fold")
+
+
+def _table(*headers: str) -> Table:
+    """A table without lines, which every encoding can show; figures to the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="underline")
+    for index, header in enumerate(headers):
+        table.add_column(
+            header, justify="right" if index else "left", overflow="fold", no_wrap=not index
+        )
+    return table
+
+
+def _number(value: float | None, form: str, missing: str = "-") -> str:
+    """A figure in its format."""
+    return missing if value is None else form.format(value)
+
+
+def _duration(seconds: float) -> str:
+    """A duration with three or four digits that count."""
+    if seconds < 1:
+        return f"{seconds * 1000:.1f} ms"
+    return f"{seconds:.2f} s" if seconds < 1000 else f"{seconds:.0f} s"

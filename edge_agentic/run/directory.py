@@ -1,0 +1,102 @@
+"""The run directory: its name, its files, and reading them back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from edge_agentic.core.clock import utc_now
+from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_object, write_atomically
+from edge_agentic.run.journal import JOURNAL_NAME, read_events
+
+MANIFEST_NAME = "manifest.json"
+SUMMARY_NAME = "summary.json"
+DEFAULT_PARENT = Path("runs")
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """One run's files. The summary is written last: a run without one is unfinished."""
+
+    path: Path
+
+    @property
+    def journal_path(self) -> Path:
+        """`journal.jsonl`."""
+        return self.path / JOURNAL_NAME
+
+    @property
+    def summary_path(self) -> Path:
+        """`summary.json`."""
+        return self.path / SUMMARY_NAME
+
+    def manifest(self) -> JsonObject:
+        """The manifest.
+
+        Raises:
+            BadInputError: missing or damaged.
+        """
+        return read_object(self.path / MANIFEST_NAME)
+
+    def events(self) -> list[JsonObject]:
+        """The journal's events.
+
+        Raises:
+            BadInputError: missing or damaged.
+        """
+        return read_events(self.journal_path)
+
+    def write_manifest(self, manifest: JsonObject) -> None:
+        """Write the manifest durably."""
+        write_atomically(self.path / MANIFEST_NAME, dump_pretty(manifest))
+
+    def write_summary(self, summary: JsonObject) -> None:
+        """Write the summary durably."""
+        write_atomically(self.summary_path, dump_pretty(summary))
+
+
+def create_run_directory(out: Path | None, model: str, device: str) -> RunDirectory:
+    """A new, empty run directory: `out`, or `runs/<UTC time>-<model>-<device>`.
+
+    Raises:
+        BadInputError: it holds something already, or can't be written.
+    """
+    path = out if out is not None else DEFAULT_PARENT / _default_name(model, device)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise BadInputError(f"{path}: is not empty; give a new directory with --out")
+        probe = path / ".writable"
+        probe.touch()
+        probe.unlink()
+    except (FileExistsError, NotADirectoryError):
+        raise BadInputError(f"{path}: is a file; give a directory with --out") from None
+    except OSError as error:
+        raise BadInputError(
+            f"{path}: can't be written ({error.strerror}); give another directory with --out"
+        ) from None
+    return RunDirectory(path)
+
+
+def open_run_directory(path: Path) -> RunDirectory:
+    """An existing run directory.
+
+    Raises:
+        BadInputError: not a directory, or no run.
+    """
+    if not path.is_dir():
+        raise BadInputError(f"{path}: no such run directory")
+    if not (path / MANIFEST_NAME).is_file():
+        raise BadInputError(f"{path}: is no run directory (it has no {MANIFEST_NAME})")
+    return RunDirectory(path)
+
+
+def _default_name(model: str, device: str) -> str:
+    stamp = utc_now().strftime("%Y%m%dT%H%M%S.%fZ")
+    return "-".join([stamp[:19] + "Z", _slug(model), _slug(device)])
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", text).strip("-.")[:48] or "unknown"

@@ -1,0 +1,111 @@
+"""Builds the engine that the user asked for, from settings and the device profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bfcl_gate.cases import Dataset
+from bfcl_gate.references import Floor, Reference, load_references
+from edge_agentic.core.errors import BadInputError, RequirementError
+from edge_agentic.core.jsonio import JsonObject, sha256_file
+from edge_agentic.device.profile import DeviceProfile
+from edge_agentic.engine.api import Engine
+from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.gguf import GgufInfo, read_gguf
+from edge_agentic.engine.model_store import resolve_model
+from edge_agentic.engine.scripted import ScriptedEngine
+from edge_agentic.run.answers import RECORDED, answer_book
+from edge_agentic.run.gate import SELECTION_ALL
+from edge_agentic.run.manifest import model_facts
+from edge_agentic.run.settings import EngineSettings
+from edge_agentic.trace.pack import TracePack
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An engine that is ready, the model's facts, and what its gate is held to."""
+
+    engine: Engine
+    label: str
+    model: JsonObject | None
+    reference: Reference | Floor
+
+
+def prepare_engine(
+    settings: EngineSettings, profile: DeviceProfile, pack: TracePack, gate: Dataset
+) -> Prepared:
+    """Load the model, or the answers of the scripted engine.
+
+    Raises:
+        BadInputError: the model or the answers can't be used, or nothing is known to hold the
+            gate set to.
+        RequirementError: llama-cpp-python is not installed.
+    """
+    if settings.kind is EngineKind.SCRIPTED:
+        choice = settings.answers or RECORDED
+        source = choice if Path(choice).name == choice else Path(choice).name
+        answers = answer_book(choice, pack, gate).get
+        scripted = ScriptedEngine(answers, source=source, delays=settings.delays)
+        return Prepared(scripted, f"scripted-{source}", None, _find_reference(gate, None, None))
+    assert settings.model is not None
+    path = resolve_model(settings.model)
+    info = read_gguf(path)
+    sha256 = sha256_file(path)
+    reference = _find_reference(gate, sha256, info.name)
+    engine = _load(path, info, settings, profile, reference)
+    return Prepared(engine, path.stem, model_facts(info, sha256), reference)
+
+
+def _load(
+    path: Path,
+    info: GgufInfo,
+    settings: EngineSettings,
+    profile: DeviceProfile,
+    reference: Reference | Floor,
+) -> Engine:
+    try:
+        # Imported here: loading llama.cpp's library takes time that other commands don't have.
+        from edge_agentic.engine.llama_runtime import RuntimeSettings
+        from edge_agentic.engine.llamacpp import LlamaCppEngine
+    except (ImportError, OSError) as error:
+        raise RequirementError(
+            f"the in-process engine needs llama-cpp-python ({error}); "
+            "run: pip install 'edge-agentic[llamacpp]'"
+        ) from None
+    defaults = profile.engine
+    own_context = info.context_length_tokens or defaults.context_tokens
+    return LlamaCppEngine(
+        path,
+        RuntimeSettings(
+            context_tokens=settings.context_tokens or min(own_context, defaults.context_tokens),
+            batch_tokens=defaults.batch_tokens,
+            micro_batch_tokens=defaults.micro_batch_tokens,
+            threads=settings.threads or psutil.cpu_count(logical=False) or 1,
+            gpu_layers=(
+                defaults.gpu_layers if settings.gpu_layers is None else settings.gpu_layers
+            ),
+        ),
+        constrain_tools=_constrain(settings.tool_grammar, reference),
+    )
+
+
+def _constrain(choice: ToolGrammar, reference: Reference | Floor) -> bool:
+    if choice is ToolGrammar.AUTO:
+        return isinstance(reference, Reference) and reference.tool_grammar == "on"
+    return choice is ToolGrammar.ON
+
+
+def _find_reference(
+    gate: Dataset, gguf_sha256: str | None, gguf_name: str | None
+) -> Reference | Floor:
+    found = load_references().find(
+        gate.name, SELECTION_ALL, gguf_sha256=gguf_sha256, gguf_name=gguf_name
+    )
+    if found is None:
+        raise BadInputError(
+            f"nothing is known to hold a model to on the gate set '{gate.name}'; use gate-mini"
+        )
+    return found

@@ -1,0 +1,75 @@
+"""The manifest: everything a stranger needs to know about how a run was made."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from bfcl_gate.cases import Dataset
+from edge_agentic.core.clock import utc_now
+from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.device.facts import DeviceFacts
+from edge_agentic.engine.api import Engine
+from edge_agentic.engine.gguf import GgufInfo
+from edge_agentic.replay.player import POLICY, ReplayLimits
+from edge_agentic.trace.pack import TracePack
+
+MANIFEST_SCHEMA = "edge-agentic/manifest/1"
+
+
+def model_facts(info: GgufInfo, sha256: str) -> JsonObject:
+    """What the manifest says of a model file; its name, never its path."""
+    return {
+        "file": Path(info.path).name,
+        "sha256": sha256,
+        "size_bytes": info.size_bytes,
+        "architecture": info.architecture,
+        "name": info.name,
+        "quantisation": info.quantisation,
+        "context_length_tokens": info.context_length_tokens,
+        "parameters": info.parameter_count,
+    }
+
+
+def build_manifest(
+    *,
+    engine: Engine,
+    model: JsonObject | None,
+    pack: TracePack,
+    gate: Dataset,
+    limits: ReplayLimits,
+    gate_output_tokens: int,
+    device: DeviceFacts,
+    profile_id: str,
+    sandbox: JsonObject | None,
+) -> JsonObject:
+    """The manifest of a run that is about to start."""
+    return {
+        "schema": MANIFEST_SCHEMA,
+        "created": utc_now().isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "harness": {"name": "edge-agentic", "version": version("edge-agentic")},
+        "division": "open",
+        "model": model,
+        "engine": engine.describe(),
+        "datasets": {
+            "gate": {"name": gate.name, "sha256": gate.sha256, "samples": len(gate.cases)},
+            "replay": {
+                "name": pack.name,
+                "version": pack.version,
+                "sha256": pack.sha256,
+                "conversations": len(pack.conversations),
+                "turns": sum(len(c.turns) for c in pack.conversations),
+            },
+        },
+        "settings": {
+            "policy": POLICY,
+            "max_output_tokens": limits.max_output_tokens or pack.max_output_tokens,
+            "gate_max_output_tokens": gate_output_tokens,
+            "turn_timeout_s": limits.turn_timeout_s,
+            "tool_timeout_s": limits.tool_timeout_s,
+        },
+        "device": {"profile": profile_id, **device.to_json()},
+        "sandbox": sandbox,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,89 @@
+"""Finds before the run what would spoil it in the middle: context too small, tools missing."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bfcl_gate.cases import Dataset
+from bfcl_gate.request import messages, tools
+from edge_agentic.core.errors import BadInputError, RequirementError
+from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.engine.api import Engine
+from edge_agentic.replay.player import ReplayLimits, turn_request
+from edge_agentic.trace.pack import TracePack
+from tools_sandbox.result import Tier
+from tools_sandbox.sandbox import open_sandbox
+
+_PROBE_TIMEOUT_S = 30.0
+
+
+def check_context(
+    engine: Engine,
+    pack: TracePack,
+    limits: ReplayLimits,
+    gate: Dataset,
+    gate_output_tokens: int,
+) -> None:
+    """Every prompt and its answer must fit the context window.
+
+    A conversation only grows, so its last turn decides.
+
+    Raises:
+        BadInputError: one does not fit; names it and both numbers.
+    """
+    if engine.context_tokens is None:
+        return
+    for case in gate.cases:
+        prompt = engine.count_prompt_tokens(messages(case), tools(case))
+        _check_fits(f"gate case '{case.id}'", prompt, gate_output_tokens, engine.context_tokens)
+    for conversation in pack.conversations:
+        request = turn_request(pack, conversation, conversation.turns[-1], limits)
+        prompt = engine.count_prompt_tokens(request.messages, request.tools)
+        _check_fits(
+            f"conversation '{conversation.id}'",
+            prompt,
+            request.max_output_tokens,
+            engine.context_tokens,
+        )
+
+
+def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:
+    """Prove the sandbox by running in it, and find the pack's tools there.
+
+    Returns:
+        What the sandbox is, for the manifest.
+
+    Raises:
+        SandboxUnavailable: the tier can't run here.
+        RequirementError: a tool is missing; names every one.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="edge-agentic-") as scratch,
+        open_sandbox(Path(scratch), tier=tier) as sandbox,
+    ):
+        probe = "; ".join(
+            f"command -v {shlex.quote(tool)} >/dev/null || echo {shlex.quote(tool)}"
+            for tool in required_tools
+        )
+        missing = sandbox.run(probe or "true", timeout_s=_PROBE_TIMEOUT_S).output.split()
+        if missing:
+            raise RequirementError(
+                f"the pack's commands need {', '.join(missing)}, not found in the sandbox; "
+                "install them on this machine"
+            )
+        return sandbox.info.to_json()
+
+
+def _check_fits(what: str, prompt: int | None, output: int, context: int) -> None:
+    if prompt is not None and prompt + output > context:
+        raise BadInputError(
+            f"{what} needs {prompt} prompt tokens and up to {output} for the answer, "
+            f"the context holds {context}; use --context {_round_up(prompt + output)} or more"
+        )
+
+
+def _round_up(tokens: int) -> int:
+    return -(-tokens // 256) * 256

@@ -1,0 +1,41 @@
+"""Fixtures that several test modules share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from edge_agentic.engine.model_store import fetch_model, model_path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The reference data that the project measures itself against; skips where it is absent."""
+    root = Path(os.environ.get("EDGE_AGENTIC_SHARED", REPOSITORY.parent / "shared"))
+    if not (root / "data").is_dir():
+        pytest.skip(f"no reference data: set EDGE_AGENTIC_SHARED (looked in {root})")
+    return root / "data"
+
+
+@pytest.fixture(scope="session")
+def official_trace(shared_data: Path) -> Path:
+    """The official MLPerf performance set."""
+    return shared_data / "agentic_coding_2.5h.jsonl"
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """A real Q4 model, fetched once into the user's cache."""
+    path = model_path("smollm2-135m")
+    return path if path.is_file() else fetch_model("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def cli() -> list[str]:
+    """The words that start the command line of this checkout."""
+    return [sys.executable, "-c", "from edge_agentic.cli.main import main; main()"]

@@ -1,0 +1,92 @@
+"""The battery tells a sandbox that isolates from one that does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tools_sandbox.binaries import find_bwraps
+from tools_sandbox.check import CheckReport, run_battery
+from tools_sandbox.errors import SandboxUnavailable
+from tools_sandbox.result import Tier
+from tools_sandbox.sandbox import open_sandbox
+
+DOCS = Path(__file__).parent.parent / "docs" / "sandbox.md"
+
+
+def battery(tmp_path_factory: pytest.TempPathFactory, tier: Tier) -> CheckReport:
+    workspace = tmp_path_factory.mktemp("workspace")
+    try:
+        with open_sandbox(workspace, tier=tier) as sandbox:
+            return run_battery(sandbox)
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
+    return battery(tmp_path_factory, Tier.NONE)
+
+
+@pytest.fixture(scope="module")
+def isolated(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
+    return battery(tmp_path_factory, Tier.BUBBLEWRAP)
+
+
+def test_bubblewrap_keeps_every_promise(isolated: CheckReport) -> None:
+    assert isolated.broken == ()
+    assert sum(each.promised for each in isolated.attacks) >= 18
+
+
+def test_tier_none_keeps_its_few_promises(bare: CheckReport) -> None:
+    assert bare.broken == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "read_host_secret",
+        "read_host_accounts",
+        "write_outside",
+        "change_mode_outside",
+        "symlink_read",
+        "symlink_write",
+        "loopback_tcp",
+        "abstract_unix_socket",
+        "unix_socket_in_host_directory",
+        "list_host_processes",
+        "signal_host_process",
+        "read_host_environment",
+        "host_name",
+        "sysv_shared_memory",
+    ],
+)
+def test_an_attack_gets_through_where_nothing_is_isolated(bare: CheckReport, name: str) -> None:
+    if name in {each.name: each for each in bare.not_run}:
+        pytest.skip(f"{name} can't be carried out on this machine")
+    [outcome] = [each for each in bare.attacks if each.name == name]
+    assert not outcome.stopped
+    assert not outcome.promised
+
+
+def test_the_report_is_plain_json_of_the_published_shape(bare: CheckReport) -> None:
+    record = json.loads(json.dumps(bare.to_json()))
+    assert record["tier"] == "none"
+    assert all(set(each) == {"name", "stopped", "promised"} for each in record["attacks"])
+
+
+def test_the_documentation_names_every_attack(bare: CheckReport) -> None:
+    names = [each.name for each in (*bare.attacks, *bare.not_run)]
+    text = DOCS.read_text()
+    assert [name for name in names if f"| `{name}` |" not in text] == []
+
+
+def test_each_bubblewrap_of_this_machine_keeps_every_promise(tmp_path: Path) -> None:
+    others = find_bwraps()[1:]
+    if not others:
+        pytest.skip("this machine has no second bubblewrap")
+    for number, bwrap in enumerate(others):
+        workspace = tmp_path / str(number)
+        workspace.mkdir()
+        with open_sandbox(workspace, bwraps=[bwrap]) as sandbox:
+            assert run_battery(sandbox).broken == ()

@@ -1,0 +1,110 @@
+"""A copy of a workspace is private, and goes away whatever was left in it."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools_sandbox.errors import InvalidRequest
+from tools_sandbox.workspace import fresh_copy, remove_tree
+
+
+@pytest.fixture
+def pristine(tmp_path: Path) -> Path:
+    source = tmp_path / "pristine"
+    (source / "src").mkdir(parents=True)
+    (source / "src" / "run.sh").write_text("echo hi\n")
+    (source / "src" / "run.sh").chmod(0o755)
+    (source / "read-only").write_text("x")
+    (source / "read-only").chmod(0o444)
+    (source / ".hidden").write_text("h")
+    (source / "link").symlink_to("/etc/hostname")
+    (source / "dangling").symlink_to("nowhere")
+    for path in (source / "src" / "run.sh", source / "src"):
+        os.utime(path, ns=(10**18, 10**18))
+    return source
+
+
+def test_a_copy_has_the_same_files_modes_times_and_links(pristine: Path) -> None:
+    with fresh_copy(pristine) as copy:
+        assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in pristine.iterdir())
+        assert (copy / "src" / "run.sh").read_text() == "echo hi\n"
+        assert (copy / "src" / "run.sh").stat().st_mode & 0o777 == 0o755
+        assert (copy / "read-only").stat().st_mode & 0o777 == 0o444
+        assert (copy / "src").stat().st_mtime_ns == 10**18
+        assert (copy / "src" / "run.sh").stat().st_mtime_ns == 10**18
+        assert (copy / "link").readlink() == Path("/etc/hostname")
+        assert (copy / "dangling").is_symlink()
+
+
+def test_a_change_in_a_copy_does_not_reach_the_source_or_another_copy(pristine: Path) -> None:
+    with fresh_copy(pristine) as first, fresh_copy(pristine) as second:
+        (first / ".hidden").write_text("changed")
+        assert (pristine / ".hidden").read_text() == (second / ".hidden").read_text() == "h"
+
+
+def test_a_copy_of_a_read_only_directory_is_writable(pristine: Path) -> None:
+    pristine.chmod(0o555)
+    with fresh_copy(pristine) as copy:
+        assert copy.stat().st_mode & 0o700 == 0o700
+
+
+def test_nothing_is_left_of_a_copy_after_an_error(pristine: Path) -> None:
+    with pytest.raises(RuntimeError), fresh_copy(pristine) as copy:
+        raise RuntimeError
+    assert not copy.parent.exists()
+
+
+def test_a_source_that_is_no_directory_is_refused(pristine: Path) -> None:
+    with (
+        pytest.raises(InvalidRequest, match="read-only': not a directory"),
+        fresh_copy(pristine / "read-only"),
+    ):
+        pass
+
+
+def test_removal_copes_with_read_only_directories_pipes_and_odd_names(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "locked" / "inner").mkdir(parents=True)
+    (tree / "locked" / "inner" / "file").write_text("x")
+    (tree / "-rf\n'\"").write_text("x")
+    os.mkfifo(tree / "pipe")
+    (tree / "locked" / "inner").chmod(0)
+    (tree / "locked").chmod(0o555)
+    tree.chmod(0o500)
+    remove_tree(tree)
+    assert not tree.exists()
+
+
+def test_removal_never_follows_a_link(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o755)
+    (outside / "keep").write_text("x")
+    tree = tmp_path / "tree"
+    (tree / "deep").mkdir(parents=True)
+    (tree / "to-directory").symlink_to(outside)
+    (tree / "deep" / "to-directory").symlink_to(outside)
+    (tree / "to-file").symlink_to(outside / "keep")
+    remove_tree(tree)
+    assert (outside / "keep").read_text() == "x"
+    assert outside.stat().st_mode & 0o777 == 0o755
+
+
+def test_removal_refuses_a_link_in_the_place_of_the_tree(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "keep").write_text("x")
+    (tmp_path / "tree").symlink_to(outside)
+    with pytest.raises(OSError):
+        remove_tree(tmp_path / "tree")
+    assert (outside / "keep").exists()
+
+
+def test_removal_copes_with_a_tree_deeper_than_a_path_can_be_long(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    dig = "for i in {1..3000}; do mkdir dddddddd && cd -P dddddddd || exit 1; done 2>/dev/null"
+    subprocess.run(["bash", "-c", dig], cwd=tree, check=True)
+    remove_tree(tree)
+    assert not tree.exists()

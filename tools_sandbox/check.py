@@ -1,0 +1,77 @@
+"""A live battery: carries out real attacks on a sandbox and tells which of them it stops."""
+
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tools_sandbox.attacks import all_attacks
+from tools_sandbox.result import Tier
+from tools_sandbox.sandbox import Sandbox
+from tools_sandbox.scene import AttackNotRun, Scene
+from tools_sandbox.workspace import remove_tree
+
+
+@dataclass(frozen=True)
+class AttackOutcome:
+    """What became of one attack."""
+
+    name: str
+    stopped: bool
+    promised: bool
+    """The sandbox, as it runs on this machine, undertakes to stop it."""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """An attack that could not be carried out, so that it proves nothing."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a sandbox stops, against what it promises."""
+
+    tier: Tier
+    attacks: tuple[AttackOutcome, ...]
+    not_run: tuple[NotRun, ...]
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The attacks that got through although the sandbox promises to stop them."""
+        return tuple(each.name for each in self.attacks if each.promised and not each.stopped)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain JSON values."""
+        return {
+            "tier": self.tier.value,
+            "attacks": [asdict(each) for each in self.attacks],
+            "not_run": [asdict(each) for each in self.not_run],
+        }
+
+
+def run_battery(sandbox: Sandbox) -> CheckReport:
+    """Attack a sandbox in every way known. Takes some seconds.
+
+    The attacks leave files in the workspace: give a throw-away one.
+
+    Raises:
+        SandboxError: the sandbox itself failed.
+    """
+    outcomes: list[AttackOutcome] = []
+    not_run: list[NotRun] = []
+    outside = Path(tempfile.mkdtemp(prefix="outside-"))
+    try:
+        for attack in all_attacks():
+            try:
+                stopped = attack.stopped(Scene(sandbox, outside))
+            except AttackNotRun as reason:
+                not_run.append(NotRun(attack.name, str(reason)))
+            else:
+                promised = attack.promised(sandbox.info)
+                outcomes.append(AttackOutcome(attack.name, stopped, promised))
+    finally:
+        remove_tree(outside)
+    return CheckReport(sandbox.info.tier, tuple(outcomes), tuple(not_run))
