@@ -45,7 +45,7 @@ TOP_LEVEL = [
     "memory",
     "null_reasons",
 ]
-DISTRIBUTIONS = [
+DISTRIBUTIONS = (
     "ttft_s",
     "ttft_cold_s",
     "ttft_warm_s",
@@ -55,7 +55,7 @@ DISTRIBUTIONS = [
     "tool_time_s",
     "step_s",
     "conversation_s",
-]
+)
 
 JOURNALS: dict[str, list[Event]] = {
     "empty": [],
@@ -271,7 +271,7 @@ def test_a_gate_that_was_cut_short_has_no_scores() -> None:
         (JOURNALS["gate without cases"], "The function-calling gate has no case that counts."),
         (
             [run_started(), *gate()[:-2], {"event": "gate_finished"}, *end()[1:]],
-            "The function-calling gate is incomplete: 1 of 4 cases have no record.",
+            "The function-calling gate is incomplete: no record of 1 of 4 cases.",
         ),
         ([run_started(), *gate(), *end()[1:]], "The replay did not run."),
         (JOURNALS["no turns"], "The data set holds no turn: nothing was measured."),
@@ -281,16 +281,16 @@ def test_a_gate_that_was_cut_short_has_no_scores() -> None:
         ),
         (
             [run_started(), *gate(), replay_started(1), turn(1), turn(2), *end()],
-            "2 turns were issued, but the data set holds 1.",
+            "Issued turns: 2; the data set holds 1.",
         ),
         (
             [run_started(), *gate(), replay_started(2), turn(1), turn(2), turn(1), *end()],
-            "1 turns are recorded more than once, the first being turn 1 of 'fix-parser'; "
+            "Turns recorded more than once: 1 (first: turn 1 of 'fix-parser'); "
             "only the first record of each counts.",
         ),
         (
             whole_run([turn(1), turn(2)], scorable=1),
-            "2 turns are scored, but the data set has 1 scorable turns.",
+            "Scored turns: 2; the data set has 1 that can be scored.",
         ),
         (
             [event for event in whole_run([turn()]) if event["event"] != "replay_finished"],
@@ -315,6 +315,19 @@ def test_a_run_cut_anywhere_has_a_summary_and_is_not_valid() -> None:
         summary = summarise(events[:length])
         assert not summary["valid"]
         assert not summary["complete"]
+
+
+def test_an_interrupted_run_stays_incomplete_though_it_closed_its_journal() -> None:
+    events = whole_run([turn()])
+    summary = summarise([*events[:-1], {"event": "interrupted", "signal": "SIGTERM"}, events[-1]])
+    assert not summary["complete"]
+    assert summary["invalid_reasons"] == ["The run was interrupted by SIGTERM."]
+
+
+def test_figures_have_eight_significant_digits() -> None:
+    arrivals = [[100 * MS], [100 * MS], [101 * MS]]
+    turns = [turn(n, arrivals_ns=arrival) for n, arrival in enumerate(arrivals, start=1)]
+    assert summarise(whole_run(turns))["replay"]["ttft_s"]["mean"] == 0.10033333
 
 
 def test_a_failed_gate_is_a_complete_run() -> None:

@@ -62,7 +62,7 @@ def test_tier_none_keeps_its_few_promises(bare: CheckReport) -> None:
     ],
 )
 def test_an_attack_gets_through_where_nothing_is_isolated(bare: CheckReport, name: str) -> None:
-    if name in {each.name: each for each in bare.not_run}:
+    if name in [each.name for each in bare.not_run]:
         pytest.skip(f"{name} can't be carried out on this machine")
     [outcome] = [each for each in bare.attacks if each.name == name]
     assert not outcome.stopped
@@ -76,7 +76,7 @@ def test_the_report_is_plain_json_of_the_published_shape(bare: CheckReport) -> N
 
 
 def test_the_documentation_names_every_attack(bare: CheckReport) -> None:
-    names = [each.name for each in (*bare.attacks, *bare.not_run)]
+    names = [each.name for each in bare.attacks] + [each.name for each in bare.not_run]
     text = DOCS.read_text()
     assert [name for name in names if f"| `{name}` |" not in text] == []
 

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_removal_refuses_a_link_in_the_place_of_the_tree(tmp_path: Path) -> None
 def test_removal_copes_with_a_tree_deeper_than_a_path_can_be_long(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
-    dig = "for i in {1..3000}; do mkdir dddddddd && cd -P dddddddd || exit 1; done 2>/dev/null"
-    subprocess.run(["bash", "-c", dig], cwd=tree, check=True)
+    dig = "import os\nfor _ in range(1000): os.mkdir('d' * 8); os.chdir('d' * 8)"
+    subprocess.run([sys.executable, "-c", dig], cwd=tree, check=True)
     remove_tree(tree)
     assert not tree.exists()

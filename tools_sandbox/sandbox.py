@@ -136,16 +136,18 @@ def _probe(sandbox: Sandbox) -> str | None:
     try:
         result = sandbox.run(_PROBE, timeout_s=_PROBE_TIMEOUT_S)
     except SandboxError as error:
-        return str(error)
-    if result.output == "read-only\n":
-        sandbox.close()
-        raise InvalidRequest(
-            f"workspace {str(sandbox.workspace)!r}: not writable inside the sandbox; "
-            "it must belong to the user who runs it"
-        )
-    if result.output != "writable\n":
-        return result.output.strip() or "no answer to a test command"
-    return None
+        if "Can't chdir to" not in str(error):
+            return str(error)
+    else:
+        if result.output == "writable\n":
+            return None
+        if result.output != "read-only\n":
+            return result.output.strip() or "no answer to a test command"
+    sandbox.close()
+    raise InvalidRequest(
+        f"workspace {str(sandbox.workspace)!r}: not writable inside the sandbox; "
+        "it must belong to the user who runs it"
+    )
 
 
 def _remedy(problem: str) -> str:

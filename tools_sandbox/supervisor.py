@@ -55,26 +55,22 @@ def _reap(child: int) -> int | None:
     """Collect every ended process; the exit code of `child` if it is among them."""
     found = None
     with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            if pid == child:
-                code = os.waitstatus_to_exitcode(status)
+        while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+            if ended[0] == child:
+                code = os.waitstatus_to_exitcode(ended[1])
                 found = code if code >= 0 else 128 - code
     return found
 
 
 def _sweep() -> None:
     """Kill all descendants until none is left, new orphans included."""
-    while True:
-        for pid in _descendants():
+    while descendants := _descendants():
+        for pid in descendants:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+        # Every round has at least one child to wait for, since only children can have descendants.
+        os.waitpid(-1, 0)
+        _reap(0)
 
 
 def _descendants() -> list[int]:

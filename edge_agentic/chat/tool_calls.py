@@ -145,9 +145,10 @@ def _read_hermes_block(text: str, position: int, found: _Found) -> int:
             found.calls.append(call)
     if not read_any:
         found.malformed = True
-    close = text.find(_CALL_CLOSE, position)
     following = text.find(_CALL_OPEN, position)
-    if close >= 0 and (following < 0 or close < following):
+    # Bounded by the next block, so that a text of many openers takes linear time.
+    close = text.find(_CALL_CLOSE, position, following if following >= 0 else len(text))
+    if close >= 0:
         if text[position:close].strip():
             found.malformed = True
         return close + len(_CALL_CLOSE)

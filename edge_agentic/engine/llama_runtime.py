@@ -18,7 +18,7 @@ from typing import Any
 import llama_cpp
 from llama_cpp.llama_grammar import json_schema_to_gbnf
 
-from edge_agentic.core.errors import BadInputError, EngineError
+from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
 
 _SEQUENCE = 0
@@ -129,14 +129,20 @@ class LlamaRuntime:
         raw = text.encode("utf-8", "replace")
         bos = self.bos_token
         add_special = not (bos and text.startswith(bos))
-        size = len(raw) + 8
-        tokens = (llama_cpp.llama_token * size)()
-        count = llama_cpp.llama_tokenize(
-            self._vocab, raw, len(raw), tokens, size, add_special, True
-        )
+        tokens = (llama_cpp.llama_token * (len(raw) + 8))()
+        count = self._tokenize_into(tokens, raw, add_special)
         if count < 0:
-            raise EngineError(f"llama.cpp can't tokenize a prompt of {len(raw)} bytes")
+            # A byte can take several tokens; the negative count is the size that is needed.
+            tokens = (llama_cpp.llama_token * -count)()
+            count = self._tokenize_into(tokens, raw, add_special)
         return list(tokens[:count])
+
+    def _tokenize_into(self, tokens: Any, raw: bytes, add_special: bool) -> int:
+        return int(
+            llama_cpp.llama_tokenize(
+                self._vocab, raw, len(raw), tokens, len(tokens), add_special, True
+            )
+        )
 
     def piece(self, token: int) -> bytes:
         """The bytes of one token, special tokens included; may be part of a character."""

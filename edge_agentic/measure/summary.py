@@ -78,7 +78,7 @@ def _rounded(value: Any, path: str) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise BadInputError(f"manifest.json: '{path}' is not a finite number")
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") + 0.0
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
     if isinstance(value, Mapping):
         return {key: _rounded(item, f"{path}.{key}") for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -26,17 +26,21 @@ def distributions(
     cold = [turn for turn in completed if is_cold(turn.number, turn.tokens)]
     warm = [turn for turn in completed if not is_cold(turn.number, turn.tokens)]
     no_output = "no completed turn produced output"
-    no_decode = "no completed turn has a token count and output that came in more than one burst"
+    no_decode = "no completed turn has a token count and output in several bursts"
     samples: tuple[tuple[str, Iterable[float | None], str], ...] = (
         ("ttft_s", (ttft_s(t.times) for t in completed), no_output),
-        ("ttft_cold_s", (ttft_s(t.times) for t in cold), "no turn started without a cached prefix"),
-        ("ttft_warm_s", (ttft_s(t.times) for t in warm), "no turn started with a cached prefix"),
+        ("ttft_cold_s", (ttft_s(t.times) for t in cold), "no completed turn had a cold prefix"),
+        ("ttft_warm_s", (ttft_s(t.times) for t in warm), "no completed turn had a cached prefix"),
         ("tpot_s", (tpot_s(t.times, t.tokens) for t in completed), no_decode),
         ("tpot_loadgen_s", (tpot_loadgen_s(t.times, t.tokens) for t in completed), no_decode),
         ("turn_latency_s", (turn_latency_s(t.times) for t in completed), no_output),
         ("tool_time_s", (tool_time_s(t) for t in completed), "no tool ran"),
         ("step_s", (step_s(t) for t in completed), no_output),
-        ("conversation_s", conversation_times_s(journal, turns), "no conversation finished"),
+        (
+            "conversation_s",
+            conversation_times_s(journal, turns),
+            "no conversation finished unsplit",
+        ),
     )
     return {
         name: _distribution(values, f"replay.{name}", why_empty, reasons)

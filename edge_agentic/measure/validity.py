@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.measure.gate_metrics import unrecorded_samples
-from edge_agentic.measure.records import Journal, ReplayStart
+from edge_agentic.measure.records import Journal, ReplayStart, Turn
 from edge_agentic.measure.replay_metrics import count_turns, distinct_turns
 
 
@@ -38,8 +40,7 @@ def _gate_reasons(journal: Journal, gate: JsonObject | None) -> list[str]:
         reasons.append("The function-calling gate has no case that counts.")
     if unrecorded:
         reasons.append(
-            f"The function-calling gate is incomplete: {unrecorded} of {issued} cases have no "
-            "record."
+            f"The function-calling gate is incomplete: no record of {unrecorded} of {issued} cases."
         )
     reasons += [f"The function-calling gate failed: {line}." for line in gate["shortfalls"]]
     return reasons
@@ -60,8 +61,8 @@ def _replay_reasons(journal: Journal) -> list[str]:
         )
     if counts.issued == counts.expected and counts.scored != journal.replay.scorable_turns:
         reasons.append(
-            f"{counts.scored} turns are scored, but the data set has "
-            f"{journal.replay.scorable_turns} scorable turns."
+            f"Scored turns: {counts.scored}; the data set has "
+            f"{journal.replay.scorable_turns} that can be scored."
         )
     if not journal.replay_finished:
         reasons.append("The replay did not reach its end.")
@@ -73,24 +74,23 @@ def _turn_reasons(replay: ReplayStart, journal: Journal, distinct: int) -> list[
     reasons = []
     if not replay.expected_turns:
         reasons.append("The data set holds no turn: nothing was measured.")
-    if repeated := len(journal.turns) - distinct:
+    if repeats := _repeats(journal.turns):
         reasons.append(
-            f"{repeated} turns are recorded more than once, the first being "
-            f"{_first_repeated(journal)}; only the first record of each counts."
+            f"Turns recorded more than once: {len(repeats)} (first: turn {repeats[0].number} of "
+            f"'{repeats[0].conversation_id}'); only the first record of each counts."
         )
     if distinct > replay.expected_turns:
-        reasons.append(
-            f"{distinct} turns were issued, but the data set holds {replay.expected_turns}."
-        )
+        reasons.append(f"Issued turns: {distinct}; the data set holds {replay.expected_turns}.")
     return reasons
 
 
-def _first_repeated(journal: Journal) -> str:
-    """The name of the first turn that has a second record."""
-    seen = set()
-    for turn in journal.turns:
+def _repeats(turns: Iterable[Turn]) -> list[Turn]:
+    """The records of turns that have an earlier record."""
+    seen: set[tuple[str, int]] = set()
+    repeats = []
+    for turn in turns:
         key = (turn.conversation_id, turn.number)
         if key in seen:
-            return f"turn {turn.number} of '{turn.conversation_id}'"
+            repeats.append(turn)
         seen.add(key)
-    raise ValueError("no turn is recorded twice")
+    return repeats

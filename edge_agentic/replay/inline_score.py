@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from edge_agentic.core.messages import call_arguments
@@ -50,22 +50,13 @@ _VERSION: Final = re.compile(r"\.\d+(?:\.\d+)?\Z")
 def score_turn(expected_calls: object, model_calls: object) -> float | None:
     """Sum of the smaller counts over sum of the larger counts, per action: 0.0 to 1.0.
 
-    None where the recorded calls hold no known action: such a turn is excluded from the mean.
+    None where the recorded calls hold no known action: such a turn is excluded from the run's mean.
     """
     expected = Counter(actions(expected_calls))
     if not expected:
         return None
     got = Counter(actions(model_calls))
     return (expected & got).total() / (expected | got).total()
-
-
-def mean_score(scores: Iterable[float | None]) -> float | None:
-    """The run's score: the mean over scorable turns, 4 decimals; None where there is none.
-
-    A turn that was issued and never answered belongs in here as 0.0.
-    """
-    scorable = [score for score in scores if score is not None]
-    return round(sum(scorable) / len(scorable), 4) if scorable else None
 
 
 def actions(tool_calls: object) -> list[str]:

@@ -11,14 +11,13 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject, read_object, sha256_file
 from edge_agentic.core.resources import data_dir
 from edge_agentic.trace.conversation import Conversation
 from edge_agentic.trace.loader import load_trace
-from edge_agentic.trace.rows import explain
+from edge_agentic.trace.schema_errors import schema_problem
 
 MANIFEST_NAME: Final = "pack.json"
 DEFAULT_TOOL_TIMEOUT_S: Final = 120.0
@@ -101,8 +100,8 @@ def read_manifest(directory: Path) -> JsonObject:
     """
     path = directory / MANIFEST_NAME
     manifest = read_object(path)
-    if error := best_match(_validator().iter_errors(manifest)):
-        raise BadInputError(f"{path}: {explain(error)}")
+    if problem := schema_problem(_validator(), manifest):
+        raise BadInputError(f"{path}: {problem}")
     workspaces = (entry["workspace"] for entry in manifest["conversations"].values())
     for relative in (manifest["trace"], *manifest["files"], *filter(None, workspaces)):
         parts = PurePosixPath(relative).parts

@@ -1,0 +1,231 @@
+"""The in-process engine on real GGUF files: reuse, limits, constraint, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.messages import Message
+from edge_agentic.core.outcome import Outcome
+from edge_agentic.engine.api import ChatRequest, Completion, FinishReason
+from edge_agentic.engine.llama_runtime import RuntimeSettings
+from edge_agentic.engine.llamacpp import LlamaCppEngine
+from tests.tiny_gguf import build
+
+SETTINGS = RuntimeSettings(context_tokens=2048, batch_tokens=128, micro_batch_tokens=128, threads=2)
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Weather of a city",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "unit": {"type": "string", "enum": ["C", "F"]},
+            },
+            "required": ["city"],
+        },
+    },
+}
+
+OpenEngine = Callable[..., LlamaCppEngine]
+
+
+@pytest.fixture
+def open_engine() -> Iterator[OpenEngine]:
+    engines: list[LlamaCppEngine] = []
+
+    def open_one(path: Path, constrain: bool = False, **settings: int) -> LlamaCppEngine:
+        engines.append(
+            LlamaCppEngine(
+                path, RuntimeSettings(**{**vars(SETTINGS), **settings}), constrain_tools=constrain
+            )
+        )
+        return engines[-1]
+
+    yield open_one
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return lambda kind: build(folder / f"{kind}.gguf", kind)  # type: ignore[arg-type]
+
+
+def ask(
+    engine: LlamaCppEngine,
+    messages: list[Message],
+    *,
+    conversation: str = "c",
+    tokens: int = 16,
+    tools: list[dict[str, object]] | None = None,
+    deadline_s: float | None = None,
+) -> Completion:
+    return engine.generate(
+        ChatRequest("r", conversation, messages, tools or [], tokens, deadline_s)
+    )
+
+
+def growing(turns: int) -> Iterator[list[Message]]:
+    """The prompts of a conversation whose history never is what the model said."""
+    messages: list[Message] = [{"role": "user", "content": "Count the lines of each file. " * 9}]
+    for turn in range(turns):
+        yield list(messages)
+        messages += [
+            {"role": "assistant", "content": f"I would rather look at file {turn} first."},
+            {"role": "user", "content": f"There are {turn * 3} lines in it. Go on."},
+        ]
+
+
+def test_each_turn_computes_only_what_is_new(smollm2: Path, open_engine: OpenEngine) -> None:
+    engine = open_engine(smollm2)
+    previous = 0
+    for messages in growing(5):
+        tokens = ask(engine, messages).tokens
+        assert tokens.cached == previous
+        assert tokens.computed == tokens.ideal == tokens.prompt - previous  # type: ignore[operator]
+        previous = tokens.prompt  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window"])
+def test_a_warm_turn_answers_as_a_cold_one(
+    kind: str, smollm2: Path, tiny: Callable[[str], Path], open_engine: OpenEngine
+) -> None:
+    path = smollm2 if kind == "smollm2" else tiny(kind)
+    # One batch a prompt: chunk boundaries alone may move the last bits of logits.
+    warm = open_engine(path, batch_tokens=2048, micro_batch_tokens=2048)
+    cold = open_engine(path, batch_tokens=2048, micro_batch_tokens=2048)
+    for number, messages in enumerate(growing(4)):
+        expected = ask(cold, messages, conversation=str(number))
+        assert ask(warm, messages).text == expected.text
+        assert expected.tokens.cached == 0
+
+
+def test_a_model_that_cannot_be_cut_back_evaluates_each_prompt_whole(
+    tiny: Callable[[str], Path], open_engine: OpenEngine
+) -> None:
+    engine = open_engine(tiny("sliding_window"))
+    assert engine.describe()["memory_kind"] == "sliding_window"
+    for messages in growing(3):
+        tokens = ask(engine, messages).tokens
+        assert (tokens.cached, tokens.computed) == (0, tokens.prompt)
+    assert tokens.ideal < tokens.prompt  # type: ignore[operator]
+
+
+def test_conversations_share_nothing(smollm2: Path, open_engine: OpenEngine) -> None:
+    engine = open_engine(smollm2)
+    messages = next(growing(1))
+    ask(engine, messages, conversation="a")
+    assert ask(engine, messages, conversation="b").tokens.cached == 0
+
+
+def test_the_same_prompt_again_computes_one_token(smollm2: Path, open_engine: OpenEngine) -> None:
+    engine = open_engine(smollm2)
+    messages = next(growing(1))
+    first, again = ask(engine, messages), ask(engine, messages)
+    assert again.text == first.text
+    assert (again.tokens.ideal, again.tokens.computed) == (0, 1)
+
+
+def test_tokens_and_arrivals_agree(smollm2: Path, open_engine: OpenEngine) -> None:
+    done = ask(open_engine(smollm2), [{"role": "user", "content": "Say hello."}], tokens=8)
+    assert done.tokens.output == len(done.times.arrivals_ns) <= 8
+    assert done.times.arrivals_ns[0] > 0
+    assert done.finish_reason in (FinishReason.STOP, FinishReason.LENGTH)
+
+
+def test_the_limit_ends_an_answer_with_length(smollm2: Path, open_engine: OpenEngine) -> None:
+    done = ask(open_engine(smollm2), [{"role": "user", "content": "Tell a story."}], tokens=3)
+    assert (done.outcome, done.finish_reason) == (Outcome.OK, FinishReason.LENGTH)
+    assert done.tokens.output == 3
+
+
+def test_a_constrained_answer_is_a_valid_call(smollm2: Path, open_engine: OpenEngine) -> None:
+    engine = open_engine(smollm2, constrain=True)
+    question: list[Message] = [{"role": "user", "content": "What is the weather in Paris?"}]
+    done = ask(engine, question, tokens=64, tools=[WEATHER])
+    (call,) = done.tool_calls
+    assert call.name == "get_weather"
+    assert call.arguments["city"] == "Paris"
+    assert set(call.arguments) <= {"city", "unit"}
+    assert done.finish_reason is FinishReason.TOOL_CALLS
+
+
+def test_a_constrained_answer_cut_by_the_limit_is_malformed(
+    smollm2: Path, open_engine: OpenEngine
+) -> None:
+    engine = open_engine(smollm2, constrain=True)
+    question: list[Message] = [{"role": "user", "content": "What is the weather in Paris?"}]
+    done = ask(engine, question, tokens=12, tools=[WEATHER])
+    assert (done.tool_calls, done.malformed) == ((), True)
+
+
+def test_a_schema_without_a_grammar_fails_that_request_only(
+    smollm2: Path, open_engine: OpenEngine
+) -> None:
+    engine = open_engine(smollm2, constrain=True)
+    hostile = {"type": "function", "function": {"name": "f", "parameters": {"type": "colour"}}}
+    question: list[Message] = [{"role": "user", "content": "Hello"}]
+    assert ask(engine, question, tools=[hostile]).outcome is Outcome.ENGINE_FAILED
+    assert ask(engine, question, tools=[WEATHER]).outcome is Outcome.OK
+
+
+def test_a_deadline_is_an_outcome_and_the_next_turn_works(
+    smollm2: Path, open_engine: OpenEngine
+) -> None:
+    engine = open_engine(smollm2)
+    prompts = list(growing(2))
+    late = ask(engine, prompts[0], tokens=400, deadline_s=1e-6)
+    assert (late.outcome, late.finish_reason) == (Outcome.TIMEOUT, None)
+    assert "no answer within" in (late.error or "")
+    fresh = open_engine(smollm2)
+    assert ask(engine, prompts[1]).text == ask(fresh, prompts[1]).text
+
+
+def test_what_arrived_before_the_deadline_is_kept(smollm2: Path, open_engine: OpenEngine) -> None:
+    engine = open_engine(smollm2)
+    story: list[Message] = [{"role": "user", "content": "Tell a very long story about a fox."}]
+    done = ask(engine, story, tokens=1500, deadline_s=1.5)
+    assert done.outcome is Outcome.TIMEOUT
+    assert done.tokens.output == len(done.times.arrivals_ns) > 0
+    assert done.text
+
+
+def test_overflow_is_an_outcome_with_both_numbers(smollm2: Path, open_engine: OpenEngine) -> None:
+    engine = open_engine(smollm2, context_tokens=256)
+    long: list[Message] = [{"role": "user", "content": "word " * 400}]
+    prompt = engine.count_prompt_tokens(long, [])
+    done = ask(engine, long)
+    assert done.outcome is Outcome.CONTEXT_OVERFLOW
+    assert f"{prompt} prompt tokens" in (done.error or "") and "256" in (done.error or "")
+
+
+def test_a_prompt_starts_with_exactly_one_start_token(
+    tiny: Callable[[str], Path], open_engine: OpenEngine
+) -> None:
+    runtime = open_engine(tiny("attention"))._runtime
+    assert runtime.tokenize("ab")[0] == runtime.tokenize("<s>ab")[0] == 1
+    assert runtime.tokenize("<s>ab") == runtime.tokenize("ab")
+
+
+def test_invalid_utf8_from_a_model_is_replaced(
+    tiny: Callable[[str], Path], open_engine: OpenEngine
+) -> None:
+    done = ask(open_engine(tiny("attention")), next(growing(1)))
+    assert "\N{REPLACEMENT CHARACTER}" in done.text
+
+
+def test_an_unknown_architecture_is_bad_input(
+    tiny: Callable[[str], Path], tmp_path: Path, open_engine: OpenEngine
+) -> None:
+    broken = tmp_path / "odd.gguf"
+    broken.write_bytes(tiny("attention").read_bytes().replace(b"llama", b"lamma"))
+    with pytest.raises(BadInputError, match=r"llama\.cpp can't load this model"):
+        open_engine(broken)
