@@ -1,6 +1,7 @@
 """The battery tells a sandbox that isolates from one that does not."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tools_sandbox.errors import SandboxUnavailable
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import open_sandbox
 
+UNPROMISED_BY_OLD_VERSIONS = {"nested_user_namespace", "fill_tmp", "process_flood"}
 DOCS = Path(__file__).parent.parent / "docs" / "sandbox.md"
 
 
@@ -90,3 +92,21 @@ def test_each_bubblewrap_of_this_machine_keeps_every_promise(tmp_path: Path) -> 
         workspace.mkdir()
         with open_sandbox(workspace, bwraps=[bwrap]) as sandbox:
             assert run_battery(sandbox).broken == ()
+
+
+def test_the_options_of_bubblewrap_0_4_0_are_enough_for_what_is_then_promised(
+    tmp_path: Path,
+) -> None:
+    found = find_bwraps()
+    if not found:
+        pytest.skip("this machine has no bubblewrap")
+    recent = {"--clearenv", "--size", "--disable-userns"}
+    old = replace(found[0], options=found[0].options - recent)
+    try:
+        sandbox = open_sandbox(tmp_path, bwraps=[old])
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    report = run_battery(sandbox)
+    assert report.broken == ()
+    unpromised = {each.name for each in report.attacks if not each.promised}
+    assert {"nested_user_namespace", "fill_tmp"} <= unpromised <= UNPROMISED_BY_OLD_VERSIONS

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from trace_samples import calls, make_pack, results, says, user, write
 from typer.testing import CliRunner
 
 from edge_agentic.cli import score, traces
 from edge_agentic.core.errors import BadInputError
+from tests.trace_samples import calls, make_pack, results, says, user, write
 
 
 def run(app: typer.Typer, *words: object, stdin: str | None = None) -> str:

@@ -1,43 +1,34 @@
 """Loading a trace: what is accepted, what a request carries, and what each mistake is told."""
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from trace_samples import call, calls, results, says, user, write
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.trace.conversation import recorded_message, request_messages
 from edge_agentic.trace.loader import load_trace
+from tests.trace_samples import call, calls, results, says, user, write
 
-OFFICIAL = (
-    Path(os.environ.get("EDGE_AGENTIC_SHARED", "../shared")) / "data" / "agentic_coding_2.5h.jsonl"
-)
-needs_official = pytest.mark.skipif(
-    not OFFICIAL.is_file(), reason=f"no {OFFICIAL}; set EDGE_AGENTIC_SHARED"
-)
 TOOLS = [{"type": "function", "function": {"name": "bash"}}]
 
 
-@needs_official
-def test_the_official_file_loads_unchanged_and_fast() -> None:
-    begin = time.monotonic()
-    conversations = load_trace(OFFICIAL).conversations
-    assert time.monotonic() - begin < 2
+def test_the_official_file_loads_unchanged_and_fast(official_trace: Path) -> None:
+    begin = time.process_time()
+    conversations = load_trace(official_trace).conversations
+    assert time.process_time() - begin < 2
     rows = [row for conversation in conversations for row in conversation.rows]
-    assert rows == [json.loads(line) for line in OFFICIAL.read_text("utf-8").splitlines()]
+    assert rows == [json.loads(line) for line in official_trace.read_text("utf-8").splitlines()]
     turns = [turn for conversation in conversations for turn in conversation.turns]
     assert (len(conversations), len(turns)) == (20, 1007)
     assert sum(len(turn.recorded_results) for turn in turns) == 992
     assert sum(turn.delay_s or 0 for turn in turns) == pytest.approx(636, abs=1)
 
 
-@needs_official
-def test_the_messages_of_a_request_are_shared_and_not_copied() -> None:
-    conversation = max(load_trace(OFFICIAL).conversations, key=lambda c: len(c.turns))
+def test_the_messages_of_a_request_are_shared_and_not_copied(official_trace: Path) -> None:
+    conversation = max(load_trace(official_trace).conversations, key=lambda c: len(c.turns))
     first, last = conversation.turns[0], conversation.turns[-1]
     early, late = request_messages(conversation, first), request_messages(conversation, last)
     assert all(a is b for a, b in zip(early[1:], late[1:], strict=False))

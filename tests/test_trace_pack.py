@@ -1,15 +1,16 @@
 """A pack is what its pack.json says, file by file, and stays inside its directory."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from trace_samples import make_pack, says, user, write
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.trace.pack import DEFAULT_TOOL_TIMEOUT_S, bundled_packs, load_pack
+from tests.trace_samples import make_pack, says, user, write
 
 
 def test_a_pack_is_its_trace_with_workspaces_checks_and_limits(tmp_path: Path) -> None:
@@ -54,6 +55,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "changed": (lambda p: (p / "work/a.txt").write_text("hallo\n"), "a.txt: differs from its SHA"),
     "missing": (lambda p: (p / "work/a.txt").unlink(), "a.txt: is missing from the pack"),
     "additional": (lambda p: (p / "work/b").write_text(""), "work/b: is not listed in pack.json"),
+    "hidden in a workspace": (
+        lambda p: (p / "work/pack.json").write_text("{}"),
+        "work/pack.json: is not listed in pack.json",
+    ),
+    "pipe": (lambda p: os.mkfifo(p / "work/pipe"), "work/pipe: is no plain file"),
     "link": (lambda p: (p / "work/l").symlink_to("/etc/hostname"), "work/l: is no plain file"),
     "linked directory": (lambda p: (p / "work/l").symlink_to("/etc"), "work/l: is no plain file"),
     "no manifest": (lambda p: (p / "pack.json").unlink(), "pack.json: no such file"),

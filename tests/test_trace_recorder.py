@@ -6,12 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from trace_samples import calls, make_pack, results, says, user, write
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.trace.pack import load_pack
 from edge_agentic.trace.recorder import Execute, record, record_pack
 from edge_agentic.trace.tool_output import Executed, render
+from tests.trace_samples import calls, make_pack, results, says, user, write
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import open_sandbox
 from tools_sandbox.workspace import fresh_copy

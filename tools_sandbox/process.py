@@ -123,7 +123,7 @@ class _Running:
     def follow(self, deadline_ns: int) -> bool:
         """Take in output until the leader ends (True) or the deadline comes (False)."""
         while (left_ns := deadline_ns - time.monotonic_ns()) > 0:
-            ready = {fd for fd, _ in self._poll.poll(-(-left_ns // _NS_PER_MS))}
+            ready = {fd for fd, _ in self._poll.poll(_poll_ms(left_ns))}
             if self._output_fd in ready and not self._read_output():
                 self._poll.unregister(self._output_fd)
             if self._status_fd in ready and not self._read_status():
@@ -221,8 +221,12 @@ def _wait_for(fd: int, until_ns: int) -> bool:
     """Whether `fd` became readable (for a process: ended) before a time of the monotonic clock."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    left_ns = max(0, until_ns - time.monotonic_ns())
-    return bool(poll.poll(-(-left_ns // _NS_PER_MS)))
+    return bool(poll.poll(_poll_ms(max(0, until_ns - time.monotonic_ns()))))
+
+
+def _poll_ms(left_ns: int) -> int:
+    """A time to wait, rounded up so as not to spin, and within what poll(2) takes."""
+    return min(-(-left_ns // _NS_PER_MS), 3_600_000)
 
 
 def _failure(tier: Tier, returncode: int, kept: HeadTail) -> str:

@@ -119,6 +119,11 @@ def hash_files(directory: Path) -> dict[str, str]:
     return {relative: sha256_file(directory / relative) for relative in sorted(_files(directory))}
 
 
+def tool_timeout_s(manifest: JsonObject) -> float:
+    """The time limit, seconds, of each command of a pack."""
+    return float(manifest.get("limits", {}).get("tool_timeout_s", DEFAULT_TOOL_TIMEOUT_S))
+
+
 def _load_directory(directory: Path) -> TracePack:
     manifest = read_manifest(directory)
     _verify_files(directory, manifest["files"])
@@ -140,7 +145,6 @@ def _load_directory(directory: Path) -> TracePack:
                 f"{directory / MANIFEST_NAME}: conversation {key!r}: workspace {workspace} "
                 "is not a directory"
             )
-    limits = manifest.get("limits", {})
     return TracePack(
         name=manifest["name"],
         version=manifest["version"],
@@ -152,8 +156,8 @@ def _load_directory(directory: Path) -> TracePack:
         workspaces=workspaces,
         checks={key: entry["check"] for key, entry in entries.items() if entry["check"]},
         required_tools=tuple(manifest.get("tools", ())),
-        max_output_tokens=limits.get("max_output_tokens"),
-        tool_timeout_s=float(limits.get("tool_timeout_s", DEFAULT_TOOL_TIMEOUT_S)),
+        max_output_tokens=manifest.get("limits", {}).get("max_output_tokens"),
+        tool_timeout_s=tool_timeout_s(manifest),
     )
 
 
@@ -171,16 +175,23 @@ def _verify_files(directory: Path, recorded: Mapping[str, str]) -> None:
 
 def _files(directory: Path) -> Iterator[str]:
     """Relative paths of all files; a link could lead out of the pack, so none may be there."""
-    with os.scandir(directory) as entries:
+    pending = [""]
+    while pending:
+        inside = pending.pop()
+        try:
+            entries = list(os.scandir(directory / inside))
+        except OSError as error:
+            raise BadInputError(f"{directory / inside}: can't be read ({error.strerror})") from None
         for entry in entries:
+            relative = inside + entry.name
             if entry.is_dir(follow_symlinks=False):
-                yield from (f"{entry.name}/{below}" for below in _files(Path(entry.path)))
+                pending.append(f"{relative}/")
             elif not entry.is_file(follow_symlinks=False):
                 raise BadInputError(
                     f"{entry.path}: is no plain file; a pack holds plain files only"
                 )
-            elif entry.name != MANIFEST_NAME:
-                yield entry.name
+            elif relative != MANIFEST_NAME:
+                yield relative
 
 
 @cache

@@ -14,12 +14,7 @@ from edge_agentic.core.jsonio import JsonObject, dump_line, dump_pretty, write_a
 from edge_agentic.trace.bash_call import bash_command
 from edge_agentic.trace.loader import read_rows
 from edge_agentic.trace.order import check_order
-from edge_agentic.trace.pack import (
-    DEFAULT_TOOL_TIMEOUT_S,
-    MANIFEST_NAME,
-    hash_files,
-    read_manifest,
-)
+from edge_agentic.trace.pack import MANIFEST_NAME, hash_files, read_manifest, tool_timeout_s
 from edge_agentic.trace.tool_output import Executed, render
 
 Execute: TypeAlias = Callable[[str, float], Executed]
@@ -46,7 +41,7 @@ def record_pack(directory: Path, open_executor: OpenExecutor) -> None:
         raise BadInputError(f"{directory}: is not writable; record a copy of the pack")
     trace_path = directory / manifest["trace"]
     metadata, drafts = read_rows(trace_path)
-    limit_s = float(manifest.get("limits", {}).get("tool_timeout_s", DEFAULT_TOOL_TIMEOUT_S))
+    limit_s = tool_timeout_s(manifest)
     rows: list[JsonObject] = [] if metadata is None else [metadata]
     for draft in drafts:
         name = draft[0][1]["conversation_id"]

@@ -85,7 +85,8 @@ def conversation_lines(conversation: Conversation) -> Iterator[str]:
             for call in row.get("tool_calls") or ():
                 yield from _shortened(_call_text(call), "  $ ")
         elif row["role"] == "tool":
-            yield f"[row {row['turn']}: tool, {row.get('delay_seconds')} s]"
+            delay_s = row.get("delay_seconds")
+            yield f"[row {row['turn']}: tool{'' if delay_s is None else f', {delay_s} s'}]"
             for result in row["tool_results"]:
                 yield from _shortened(result["content"])
         else:
