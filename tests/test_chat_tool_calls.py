@@ -32,7 +32,11 @@ def calls(text: str, tool_format: ToolFormat) -> list[tuple[str, dict[str, objec
             [("f", {"x": 1}), ("f", {"x": 2})],
         ),
         (GENERIC, '{"name": "no_suitable_function", "arguments": {}}', []),
-        (HERMES, '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>', [("f", {"x": 1})]),
+        (
+            HERMES,
+            '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>',
+            [("f", {"x": 1})],
+        ),
         (
             HERMES,
             'First.<tool_call>{"name":"f","arguments":{}}</tool_call>\n'

@@ -27,6 +27,16 @@ def pristine(tmp_path: Path) -> Path:
     return source
 
 
+def test_a_copy_goes_without_the_directories_left_out(pristine: Path) -> None:
+    for parent in (pristine, pristine / "src"):
+        (parent / "__pycache__").mkdir()
+        (parent / "__pycache__" / "run.pyc").touch()
+    with fresh_copy(pristine, leave_out="__pycache__") as copy:
+        assert not list(copy.rglob("__pycache__"))
+        assert (copy / "src" / "run.sh").is_file()
+    assert len(list(pristine.rglob("__pycache__"))) == 2
+
+
 def test_a_copy_has_the_same_files_modes_times_and_links(pristine: Path) -> None:
     with fresh_copy(pristine) as copy:
         assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in pristine.iterdir())

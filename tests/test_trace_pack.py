@@ -26,6 +26,13 @@ def test_a_pack_is_its_trace_with_workspaces_checks_and_limits(tmp_path: Path) -
     assert (pack.max_output_tokens, pack.tool_timeout_s) == (64, 5.0)
 
 
+def test_bytecode_that_an_installer_left_is_no_part_of_a_pack(tmp_path: Path) -> None:
+    directory = make_pack(tmp_path / "p")
+    (directory / "work" / "__pycache__").mkdir()
+    (directory / "work" / "__pycache__" / "a.cpython-311.pyc").touch()
+    assert load_pack(directory).name == "small"
+
+
 def test_a_bare_trace_is_a_pack_without_workspaces(tmp_path: Path) -> None:
     path = write(tmp_path / "some.trace.jsonl", user(1), says(2))
     pack = load_pack(path)

@@ -15,11 +15,15 @@ _COPY = ("cp", "-a", "--no-preserve=ownership", "--reflink=auto", "--")
 
 
 @contextmanager
-def fresh_copy(source: Path) -> Iterator[Path]:
+def fresh_copy(source: Path, *, leave_out: str | None = None) -> Iterator[Path]:
     """A private, writable copy of a directory, removed at the end.
 
     Symbolic links stay links, and modes and modification times stay as they are; the files belong
     to the user who runs this. File systems that share blocks between copies do so.
+
+    Args:
+        source: the pristine directory.
+        leave_out: the name of directories that the copy goes without, at any depth.
 
     Raises:
         InvalidRequest: `source` is not a directory, or holds what can't be read.
@@ -41,6 +45,10 @@ def fresh_copy(source: Path) -> Iterator[Path]:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["cp failed"]
             raise InvalidRequest(f"workspace source {str(source)!r}: {said[0]}")
         copy.chmod(0o700 | copy.stat().st_mode & 0o777)
+        if leave_out is not None:
+            for found in list(copy.rglob(leave_out)):
+                if found.is_dir() and not found.is_symlink():
+                    remove_tree(found)
         yield copy
     finally:
         remove_tree(private)

@@ -31,6 +31,7 @@ def check(json: Json = False, allow_unsandboxed: AllowUnsandboxed = False) -> No
     from tools_sandbox.check import run_battery
     from tools_sandbox.sandbox import open_sandbox
 
+    typer.echo("attacking the sandbox from inside: some seconds", err=True)
     with (
         tempfile.TemporaryDirectory(prefix="edge-agentic-") as scratch,
         open_sandbox(Path(scratch), tier=tier_for(allow_unsandboxed)) as sandbox,

@@ -88,10 +88,11 @@ def record(
 
 @contextmanager
 def _open_executor(workspace: Path) -> Iterator[Execute]:
+    from edge_agentic.trace.pack import BYTECODE_DIRECTORY
     from tools_sandbox.sandbox import open_sandbox
     from tools_sandbox.workspace import fresh_copy
 
-    with fresh_copy(workspace) as copy, open_sandbox(copy) as sandbox:
+    with fresh_copy(workspace, leave_out=BYTECODE_DIRECTORY) as copy, open_sandbox(copy) as sandbox:
         yield lambda command, timeout_s: sandbox.run(command, timeout_s=timeout_s)
 
 

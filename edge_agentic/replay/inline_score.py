@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from edge_agentic.core.messages import call_arguments
-
-TOOL_NAME: Final = "bash"
-"""Only calls of this function count."""
+from edge_agentic.trace.bash_call import TOOL_NAME
 
 _WRAPPERS: Final = frozenset({"env", "time", "nice", "sudo", "exec", "command"})
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.core.messages import call_arguments
-from edge_agentic.replay.inline_score import TOOL_NAME
+from edge_agentic.trace.bash_call import bash_command
 from edge_agentic.trace.conversation import Turn
 from edge_agentic.trace.tool_output import render
+from tools_sandbox.errors import InvalidRequest
 from tools_sandbox.result import Result
 from tools_sandbox.sandbox import Sandbox
 
 
 @dataclass(frozen=True)
 class ToolRun:
-    """One executed call. `matches_record` is None where the trace holds no result to match."""
+    """One call that was to be executed.
+
+    `matches_record` is None where the trace holds no result to match. A command that no kernel
+    takes (a NUL, a word of more than 128 KiB) has no exit code and did not time out.
+    """
 
     exit_code: int | None
     timed_out: bool
@@ -27,22 +31,7 @@ class ToolRun:
 
     def to_json(self) -> JsonObject:
         """The call as the journal holds it."""
-        return {
-            "exit_code": self.exit_code,
-            "timed_out": self.timed_out,
-            "truncated": self.truncated,
-            "duration_ns": self.duration_ns,
-            "matches_record": self.matches_record,
-        }
-
-
-def bash_command(call: Mapping[str, Any]) -> str | None:
-    """The command line of an OpenAI-shaped call of `bash`; None for any other call."""
-    function = call.get("function")
-    if not isinstance(function, Mapping) or function.get("name") != TOOL_NAME:
-        return None
-    command = (call_arguments(function) or {}).get("command")
-    return command if isinstance(command, str) else None
+        return asdict(self)
 
 
 def run_recorded_calls(turn: Turn, sandbox: Sandbox, timeout_s: float) -> list[ToolRun]:
@@ -59,8 +48,13 @@ def run_recorded_calls(turn: Turn, sandbox: Sandbox, timeout_s: float) -> list[T
         command = bash_command(call)
         if command is None:
             continue
-        result = sandbox.run(command, timeout_s=timeout_s)
-        runs.append(_as_run(result, recorded.get(str(call.get("id"))), timeout_s))
+        expected = recorded.get(str(call.get("id")))
+        try:
+            result = sandbox.run(command, timeout_s=timeout_s)
+        except InvalidRequest:
+            runs.append(ToolRun(None, False, False, 0, None if expected is None else False))
+            continue
+        runs.append(_as_run(result, expected, timeout_s))
     return runs
 
 

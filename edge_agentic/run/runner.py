@@ -34,7 +34,7 @@ from edge_agentic.run.manifest import build_manifest
 from edge_agentic.run.preflight import check_context, check_sandbox
 from edge_agentic.run.progress import Progress, Silent
 from edge_agentic.run.settings import RunSettings
-from edge_agentic.trace.pack import TracePack, load_pack
+from edge_agentic.trace.pack import BYTECODE_DIRECTORY, TracePack, load_pack
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox, open_sandbox
 from tools_sandbox.workspace import fresh_copy
@@ -157,7 +157,7 @@ class _Job:
 
 @contextmanager
 def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
-    with fresh_copy(source) as workspace, open_sandbox(workspace, tier=tier) as sandbox:
+    with fresh_copy(source, leave_out=BYTECODE_DIRECTORY) as workspace, open_sandbox(workspace, tier=tier) as sandbox:
         yield sandbox
 
 

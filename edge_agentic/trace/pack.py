@@ -20,6 +20,8 @@ from edge_agentic.trace.loader import load_trace
 from edge_agentic.trace.schema_errors import schema_problem
 
 MANIFEST_NAME: Final = "pack.json"
+BYTECODE_DIRECTORY: Final = "__pycache__"
+"""Never part of a pack: installers compile the Python files that they install."""
 DEFAULT_TOOL_TIMEOUT_S: Final = 120.0
 """The limit that the commands of the official trace ran under."""
 
@@ -185,7 +187,8 @@ def _files(directory: Path) -> Iterator[str]:
         for entry in entries:
             relative = inside + entry.name
             if entry.is_dir(follow_symlinks=False):
-                pending.append(f"{relative}/")
+                if entry.name != BYTECODE_DIRECTORY:
+                    pending.append(f"{relative}/")
             elif not entry.is_file(follow_symlinks=False):
                 raise BadInputError(
                     f"{entry.path}: is no plain file; a pack holds plain files only"

@@ -1,0 +1,65 @@
+"""The journal is append-only, whole lines, durable; a power cut costs at most the last event."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from edge_agentic.core.errors import BadInputError
+from edge_agentic.run.journal import JournalWriter, read_events
+
+
+def test_events_come_back_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write("first", value=1, text="ü\n\u2028 \x1b[31m")
+        journal.write("second")
+    assert read_events(path) == [
+        {"event": "first", "value": 1, "text": "ü\n\u2028 \x1b[31m"},
+        {"event": "second"},
+    ]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+def test_each_event_is_on_disk_when_write_returns(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write("first")
+        assert json.loads(path.read_text()) == {"event": "first"}
+
+
+def test_text_that_utf8_cannot_hold_does_not_lose_the_event(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write("turn", text="a\ud800b")
+    assert read_events(path)[0]["text"] == "a?b"
+
+
+def test_a_torn_last_line_is_no_event(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"event":"a"}\n{"event":"b","te')
+    assert read_events(path) == [{"event": "a"}]
+
+
+def test_damage_before_the_end_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text('{"event":"a"}\n{"event":"b","te\n{"event":"c"}\n')
+    with pytest.raises(BadInputError, match=r"journal\.jsonl:2: not valid JSON"):
+        read_events(path)
+
+
+def test_an_existing_journal_is_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text("precious\n")
+    with pytest.raises(FileExistsError):
+        JournalWriter(path)
+    assert path.read_text() == "precious\n"
+
+
+def test_an_empty_journal_is_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text("")
+    with pytest.raises(BadInputError, match="holds no event"):
+        read_events(path)

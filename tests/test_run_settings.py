@@ -1,0 +1,39 @@
+"""Options that can't be met are refused before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edge_agentic.core.errors import BadInputError
+from edge_agentic.engine.choices import EngineKind
+from edge_agentic.run.settings import EngineSettings, RunSettings
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "give a model"),
+        ({"model": "m.gguf", "answers": "recorded"}, "--answers belongs to --engine scripted"),
+        ({"model": "m.gguf", "context_tokens": 0}, "--context must be at least 1"),
+        ({"model": "m.gguf", "threads": -1}, "--threads must be at least 1"),
+        ({"kind": EngineKind.SCRIPTED, "model": "m.gguf"}, "leave --model out"),
+    ],
+)
+def test_engine_options_that_contradict_each_other(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInputError, match=said):
+        EngineSettings(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_output_tokens": 0}, "--max-output-tokens must be at least 1"),
+        ({"turn_timeout_s": 0.0}, "--turn-timeout must be above zero"),
+        ({"turn_timeout_s": float("nan")}, "--turn-timeout must be above zero"),
+    ],
+)
+def test_limits_no_turn_can_meet(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInputError, match=said):
+        RunSettings(EngineSettings(EngineKind.SCRIPTED), **options)
