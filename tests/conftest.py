@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,26 @@ def smollm2() -> Path:
 def cli() -> list[str]:
     """The words that start the command line of this checkout."""
     return [sys.executable, "-c", "from edge_agentic.cli.main import main; main()"]
+
+
+@dataclass(frozen=True)
+class DemoRun:
+    """A finished demo: where it was started, its run directory, and what it printed."""
+
+    command = ("demo", "--out", "runs/first")
+    start: Path
+    done: subprocess.CompletedProcess[str]
+
+    @property
+    def directory(self) -> Path:
+        return self.start / "runs" / "first"
+
+
+@pytest.fixture(scope="session")
+def demo_run(cli: list[str], smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
+    """What `make demo` runs, once for all tests: a real model, a real sandbox."""
+    start = tmp_path_factory.mktemp("demo")
+    words = [*cli, *DemoRun.command]
+    return DemoRun(
+        start, subprocess.run(words, capture_output=True, text=True, timeout=1200, cwd=start)
+    )

@@ -69,9 +69,7 @@ def test_a_template_without_tools_gets_the_generic_form() -> None:
         '{"name":"bash","description":"Run a command","parameters":{"type":"object",'
         '"properties":{"command":{"type":"string"}},"required":["command"]}}\n'
         'To call one, answer only with JSON: {"name": "<function>", "arguments": {<arguments>}}\n'
-        "To call several, answer with a JSON list of such objects.\n"
-        'If no function fits, answer {"name": "no_suitable_function", "arguments": {}}.'
-        "<|im_end|>\n"
+        "To call several, answer with a JSON list of such objects.<|im_end|>\n"
         "<|im_start|>user\nList files <now> & quickly<|im_end|>\n"
         '<|im_start|>assistant\n{"name":"bash","arguments":{"command":"ls"}}<|im_end|>\n'
         "<|im_start|>user\n<tool_response>\na.txt\n\n</tool_response><|im_end|>\n"

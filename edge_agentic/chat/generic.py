@@ -13,7 +13,10 @@ from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import Message, ToolSpec, call_arguments, text_content
 
 DECLINE_NAME = "no_suitable_function"
-"""Reserved function: a constrained answer calls it to say that no offered function fits."""
+"""Reserved function: a constrained answer calls it to say that no offered function fits.
+
+The instructions don't offer it: small models that read of it decline nearly everything.
+"""
 
 
 def instructions(tools: Sequence[ToolSpec]) -> str:
@@ -23,8 +26,7 @@ def instructions(tools: Sequence[ToolSpec]) -> str:
         "You can call these functions:\n"
         f"{functions}\n"
         'To call one, answer only with JSON: {"name": "<function>", "arguments": {<arguments>}}\n'
-        "To call several, answer with a JSON list of such objects.\n"
-        f'If no function fits, answer {{"name": "{DECLINE_NAME}", "arguments": {{}}}}.'
+        "To call several, answer with a JSON list of such objects."
     )
 
 

@@ -129,7 +129,7 @@ def _execute(settings: RunSettings, *, as_json: bool) -> None:
             result = run_job(settings, progress)
     except RunInterrupted as interruption:
         typer.echo(
-            f"{interruption}; 'edge-agentic results show RUN' shows what was measured", err=True
+            f"{interruption}; what was measured is in the run directory", err=True
         )
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     _show(result, as_json)

@@ -157,7 +157,10 @@ class _Job:
 
 @contextmanager
 def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
-    with fresh_copy(source, leave_out=BYTECODE_DIRECTORY) as workspace, open_sandbox(workspace, tier=tier) as sandbox:
+    with (
+        fresh_copy(source, leave_out=BYTECODE_DIRECTORY) as workspace,
+        open_sandbox(workspace, tier=tier) as sandbox,
+    ):
         yield sandbox
 
 
@@ -170,7 +173,8 @@ def _prepare(settings: RunSettings, progress: Progress) -> _Job:
     )
     sandbox = check_sandbox(settings.tier, pack.required_tools) if pack.workspaces else None
     profile, device = load_profile(), read_device()
-    progress.say("loading the model")
+    if settings.engine.model is not None:
+        progress.say(f"loading {settings.engine.model}")
     prepared = prepare_engine(settings.engine, profile, pack, gate)
     try:
         check_context(prepared.engine, pack, limits, gate, gate_output_tokens)

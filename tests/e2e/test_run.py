@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import DemoRun
 from tests.trace_samples import make_pack
 
 SPEED_WORDS = ("per_s", "tokens/s", "ttft", "tpot", "latency", "duration", "arrivals", "issued_ns")
@@ -33,75 +34,51 @@ def one_line_error(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
-@pytest.fixture(scope="module")
-def demo_run(
-    cli: list[str], smollm2: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """What `make demo` runs, once for all tests here."""
-    out = tmp_path_factory.mktemp("demo") / "run"
-    return out, edge(cli, "demo", "--out", out)
-
-
 class TestDemo:
-    def test_it_ends_valid(self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-        out, done = demo_run
-        assert done.returncode == 0, done.stderr
-        assert summary_of(out)["valid"] and summary_of(out)["gate"]["passed"]
+    def test_it_ends_valid(self, demo_run: DemoRun) -> None:
+        assert demo_run.done.returncode == 0, demo_run.done.stderr
+        summary = summary_of(demo_run.directory)
+        assert summary["valid"] and summary["gate"]["passed"] and summary["engine"]["is_model"]
 
-    def test_the_gate_is_held_to_the_models_own_reference(
-        self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        gate = summary_of(demo_run[0])["gate"]
+    def test_the_gate_is_held_to_the_models_own_reference(self, demo_run: DemoRun) -> None:
+        gate = summary_of(demo_run.directory)["gate"]
         assert gate["reference"]["id"] == "smollm2-135m"
         assert gate["issued_samples"] >= 60
 
-    def test_every_prompt_token_is_computed_once(
-        self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        prefill = summary_of(demo_run[0])["replay"]["prefill"]
+    def test_every_prompt_token_is_computed_once(self, demo_run: DemoRun) -> None:
+        prefill = summary_of(demo_run.directory)["replay"]["prefill"]
         assert prefill["computed_tokens"] / prefill["ideal_tokens"] <= 1.02
 
-    def test_each_recorded_command_gives_its_recorded_result(
-        self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        tools = summary_of(demo_run[0])["replay"]["tools"]
+    def test_each_recorded_command_gives_its_recorded_result(self, demo_run: DemoRun) -> None:
+        tools = summary_of(demo_run.directory)["replay"]["tools"]
         assert tools["executed"] == 14
         assert tools["fidelity"] == 1.0
         assert tools["checks_passed"] == tools["checks_total"] == 2
 
-    def test_prompts_stay_under_4000_tokens(
-        self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        lines = (demo_run[0] / "journal.jsonl").read_text().splitlines()
+    def test_prompts_stay_under_4000_tokens(self, demo_run: DemoRun) -> None:
+        lines = (demo_run.directory / "journal.jsonl").read_text().splitlines()
         turns = [event for line in lines if (event := json.loads(line))["event"] == "turn"]
         assert len(turns) == 16
         assert max(turn["prompt_tokens"] for turn in turns) < 4000
 
-    def test_memory_stays_under_1500_mb(
-        self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        assert summary_of(demo_run[0])["memory"]["peak_rss_mb"] < 1500
+    def test_memory_stays_under_1500_mb(self, demo_run: DemoRun) -> None:
+        assert summary_of(demo_run.directory)["memory"]["peak_rss_mb"] < 1500
 
-    def test_the_summary_verifies(
-        self, cli: list[str], demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        done = edge(cli, "results", "verify", demo_run[0])
+    def test_the_summary_verifies(self, cli: list[str], demo_run: DemoRun) -> None:
+        done = edge(cli, "results", "verify", demo_run.directory)
         assert done.returncode == 0, done.stderr
 
-    def test_the_table_says_what_matters(
-        self, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
-    ) -> None:
-        out, done = demo_run
+    def test_the_table_says_what_matters(self, demo_run: DemoRun) -> None:
         for words in (
             "Function-calling gate: passed", "output tokens/s", "time to first token",
-            "turn latency", "prefill efficiency", "tool fidelity", "inline score", str(out),
+            "turn latency", "prefill efficiency", "tool fidelity", "inline score", "runs/first",
         ):  # fmt: skip
-            assert words in done.stdout
+            assert words in demo_run.done.stdout
 
     def test_the_manifest_names_the_model_and_the_machine_but_no_path(
-        self, smollm2: Path, demo_run: tuple[Path, subprocess.CompletedProcess[str]]
+        self, smollm2: Path, demo_run: DemoRun
     ) -> None:
-        text = (demo_run[0] / "manifest.json").read_text()
+        text = (demo_run.directory / "manifest.json").read_text()
         manifest = json.loads(text)
         assert manifest["model"]["sha256"].startswith("b179c952")
         assert manifest["engine"]["tool_grammar"] == "on"
