@@ -9,6 +9,7 @@ import typer
 
 from edge_agentic.cli import models, results, run, sandbox, score, traces
 from edge_agentic.cli.exits import code_of
+from edge_agentic.core.text import one_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,7 +34,7 @@ def main() -> None:
         code = code_of(error)
         if code is None:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         sys.exit(code)
 
 

@@ -128,9 +128,7 @@ def _execute(settings: RunSettings, *, as_json: bool) -> None:
         with TerminalProgress() as progress:
             result = run_job(settings, progress)
     except RunInterrupted as interruption:
-        typer.echo(
-            f"{interruption}; what was measured is in the run directory", err=True
-        )
+        typer.echo(f"{interruption}; what was measured is in the run directory", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     _show(result, as_json)
     if not result.gate_passed:

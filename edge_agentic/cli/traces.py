@@ -44,8 +44,9 @@ def show(
     """Show what a pack holds, or one of its conversations turn by turn."""
     from edge_agentic.core.errors import BadInputError
     from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.core.text import printable
     from edge_agentic.trace.pack import load_pack
-    from edge_agentic.trace.show import conversation_lines, describe_pack, pack_lines, printable
+    from edge_agentic.trace.show import conversation_lines, describe_pack, pack_lines
 
     loaded = load_pack(pack)
     if conversation is None:

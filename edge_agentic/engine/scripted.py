@@ -6,6 +6,7 @@ For tests and for measuring the suite's own overhead. Everything it touches says
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from edge_agentic.core.clock import NS_PER_MS, NS_PER_S, Clock, monotonic_ns
-from edge_agentic.core.errors import at_line
+from edge_agentic.core.errors import BadInputError, at_line
 from edge_agentic.core.jsonio import JsonObject, dump_line, iter_objects
 from edge_agentic.core.messages import Message, ToolSpec, calls_from_openai
 from edge_agentic.core.outcome import Outcome
@@ -54,9 +55,11 @@ class ScriptedDelays:
     token_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a negative delay."""
-        if self.first_token_ms < 0 or self.token_ms < 0:
-            raise ValueError("delays can't be negative")
+        """Refuse a delay that can't be waited for."""
+        for option in ("first_token_ms", "token_ms"):
+            value = getattr(self, option)
+            if not (math.isfinite(value) and value >= 0):
+                raise BadInputError(f"delay {option} must be 0 or more, got {value}")
 
 
 class ScriptedEngine:
@@ -158,8 +161,8 @@ def read_answers(path: Path) -> dict[str, ScriptedAnswer]:
     """
     answers: dict[str, ScriptedAnswer] = {}
     for number, row in iter_objects(path):
-        request_id, calls = row.get("request_id"), row.get("tool_calls") or []
-        text = row.get("text") or ""
+        request_id, calls, text = row.get("request_id"), row.get("tool_calls"), row.get("text")
+        calls, text = [] if calls is None else calls, "" if text is None else text
         if not isinstance(request_id, str) or not isinstance(text, str):
             raise at_line(path, number, "needs 'request_id' and 'text' as strings")
         if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):

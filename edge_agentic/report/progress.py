@@ -19,6 +19,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from edge_agentic.core.text import one_line
+
 _LINE_EVERY_S: Final = 10.0
 
 
@@ -62,7 +64,7 @@ class TerminalProgress:
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
-        self._console.print(Text(line))
+        self._console.print(Text(one_line(line)))
 
     def __enter__(self) -> TerminalProgress:
         self._bar.start()

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.text import one_line
 
 _TIMES: Final = (
     ("ttft_s", "time to first token"),
@@ -220,12 +221,7 @@ class _Page:
 
     def _text(self, text: str, style: str = "") -> Text:
         """Text that is shown as it is written, in what the console can encode."""
-        shown = "".join(
-            character
-            if character.isprintable() and (character.isascii() or not self._ascii_only)
-            else character.encode("unicode_escape").decode("ascii")
-            for character in text
-        )
+        shown = one_line(text, ascii_only=self._ascii_only)
         return Text(shown, style=style, overflow="fold")
 
 

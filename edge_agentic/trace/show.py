@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import text_content
+from edge_agentic.core.text import printable
 from edge_agentic.trace.bash_call import bash_command
 from edge_agentic.trace.conversation import Conversation
 from edge_agentic.trace.pack import TracePack
@@ -17,18 +17,6 @@ _MAX_LINES: Final = 12
 _MAX_CHARACTERS: Final = 1_200
 # Control characters but tab and line feed, C1 controls, direction marks and overrides, invisible
 # joiners, line and paragraph separators, lone surrogates.
-_UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ud800-\udfff]"
-)
-
-
-def printable(text: str) -> str:
-    r"""The text with what could drive or deceive a terminal as a visible `\u001b`.
-
-    Inside JSON text the result means the same as before.
-    """
-    return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def describe_pack(pack: TracePack) -> JsonObject:
