@@ -3,7 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from measure_journals import (
+
+from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.outcome import Outcome
+from edge_agentic.measure.events import read_journal
+from edge_agentic.measure.summary import build_summary
+from tests.measure_journals import (
     MANIFEST,
     SAMPLES,
     SECOND,
@@ -19,11 +24,6 @@ from measure_journals import (
     turn,
     whole_run,
 )
-
-from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.outcome import Outcome
-from edge_agentic.measure.events import read_journal
-from edge_agentic.measure.summary import build_summary
 
 
 def test_a_whole_journal_is_read_in_order() -> None:

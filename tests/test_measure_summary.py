@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from measure_journals import (
+
+from edge_agentic.core.jsonio import dump_pretty
+from edge_agentic.measure.summary import build_summary
+from tests.measure_journals import (
     MANIFEST,
     MS,
     REFERENCE,
@@ -25,9 +28,6 @@ from measure_journals import (
     turn,
     whole_run,
 )
-
-from edge_agentic.core.jsonio import dump_pretty
-from edge_agentic.measure.summary import build_summary
 
 TOP_LEVEL = [
     "schema",

@@ -5,7 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from measure_journals import (
+from rich.console import Console
+
+from edge_agentic.measure.summary import build_summary
+from edge_agentic.report.terminal import render_summary
+from tests.measure_journals import (
     MANIFEST,
     REFERENCE,
     SAMPLES,
@@ -18,10 +22,6 @@ from measure_journals import (
     turn,
     whole_run,
 )
-from rich.console import Console
-
-from edge_agentic.measure.summary import build_summary
-from edge_agentic.report.terminal import render_summary
 
 
 def shown(
@@ -133,7 +133,7 @@ def test_names_can_neither_style_the_output_nor_steer_the_terminal() -> None:
     manifest = {**MANIFEST, "engine": {"kind": hostile, "is_model": False}}
     render_summary(build_summary(manifest, events), console)
     text = stream.getvalue()
-    assert "[red]x[/red]\\x1b[2J\\x1b]0;title\\x07\\u202eevil\\r\\nVALID" in text
+    assert "[red]x[/red]\\u001b[2J\\u001b]0;title\\u0007\\u202eevil\\r\\nVALID" in text
     own_styles = re.sub(r"\x1b\[[0-9;]*m", "", text)
     assert "\x1b" not in own_styles
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", own_styles)

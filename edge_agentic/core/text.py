@@ -6,6 +6,8 @@ import json
 import re
 from typing import Final
 
+# Control characters but tab and line feed, C1 controls, direction marks and overrides, invisible
+# joiners, line and paragraph separators, lone surrogates.
 _UNSAFE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ud800-\udfff]"
