@@ -18,12 +18,16 @@ from edge_agentic.run.settings import EngineSettings, RunSettings
         ({"model": "m.gguf", "answers": "recorded"}, "--answers belongs to --engine scripted"),
         ({"model": "m.gguf", "context_tokens": 0}, "--context must be at least 1"),
         ({"model": "m.gguf", "threads": -1}, "--threads must be at least 1"),
-        ({"kind": EngineKind.SCRIPTED, "model": "m.gguf"}, "leave --model out"),
     ],
 )
 def test_engine_options_that_contradict_each_other(options: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInputError, match=said):
         EngineSettings(**options)
+
+
+def test_a_scripted_engine_has_no_model() -> None:
+    with pytest.raises(ValueError):
+        EngineSettings(EngineKind.SCRIPTED, model="m.gguf")
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,12 @@ def command(default_model: str | None) -> Callable[..., None]:
         from edge_agentic.engine.scripted import ScriptedDelays
         from edge_agentic.run.settings import EngineSettings, RunSettings
 
-        if model == default_model:
-            model = _default_model(model, engine)
+        if engine is EngineKind.SCRIPTED:
+            if model != default_model:
+                typer.echo("note: --engine scripted runs no model; --model is not used", err=True)
+            model = None
+        elif model is not None and model == default_model:
+            _fetch(model)
         settings = RunSettings(
             engine=EngineSettings(
                 kind=engine,
@@ -109,14 +113,10 @@ def command(default_model: str | None) -> Callable[..., None]:
     return command
 
 
-def _default_model(model: str | None, engine: EngineKind) -> str | None:
-    """The model that nobody asked for: fetched if there is one, none for a scripted engine."""
-    if model is None or engine is EngineKind.SCRIPTED:
-        return None
+def _fetch(model: str) -> None:
     from edge_agentic.engine.model_store import fetch_model
 
     fetch_model(model, say=lambda line: typer.echo(line, err=True))
-    return model
 
 
 def _execute(settings: RunSettings, *, as_json: bool) -> None:

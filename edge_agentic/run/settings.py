@@ -33,7 +33,7 @@ class EngineSettings:
             if self.answers is not None:
                 raise BadInputError("--answers belongs to --engine scripted")
         elif self.model is not None:
-            raise BadInputError("--engine scripted is no model; leave --model out")
+            raise ValueError("the scripted engine runs no model")
         _positive("--context", self.context_tokens)
         _positive("--threads", self.threads)
 
