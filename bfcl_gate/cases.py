@@ -117,6 +117,9 @@ class _Files:
 
     def read(self, path: Path) -> bytes:
         try:
+            # A pipe or a device could wait or last for ever.
+            if path.exists() and not path.is_file():
+                raise GateDataError(f"{path}: is no regular file; fetch the data set again")
             data = path.read_bytes()
         except OSError as error:
             raise GateDataError(

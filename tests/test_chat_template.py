@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
-from edge_agentic.chat.template import ChatTemplate
+from edge_agentic.chat.template import MAX_PROMPT_CHARACTERS, MAX_VALUE_LENGTH, ChatTemplate
+from edge_agentic.core.clock import NS_PER_S
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
 
@@ -97,3 +100,100 @@ def test_the_prompt_of_a_turn_starts_with_the_prompt_before_it() -> None:
 def test_a_broken_or_hostile_template_is_bad_input(source: str) -> None:
     with pytest.raises(BadInputError, match="chat template"):
         ChatTemplate(source).render(CONVERSATION, TOOLS)
+
+
+def _grow(step: str, start: str = "'a'") -> str:
+    loop = "{% for _ in range(60) %}{% set ns.x = " + step + " %}{% endfor %}"
+    return "{% set ns = namespace(x=" + start + ") %}" + loop
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{% for i in range(2) %}" * 25 + "{% endfor %}" * 25, "compiled: SyntaxError"),
+        ("{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}", "compiled: RecursionError"),
+        ("{{ a" + ".a" * 5000 + " }}", "compiled: RecursionError"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "failed: RecursionError"),
+        ("{% block a %}{{ self.a() }}{% endblock %}", "failed: RecursionError"),
+        (_grow("[ns.x]").replace("60", "50000") + "{{ ns.x | tojson }}", "failed: RecursionError"),
+        ("{{ 1 | dictsort }}", "failed: AttributeError"),
+        ("{% include 'x' %}", "failed: TypeError"),
+        ("{{ 2.0 ** 5000 }}", "failed: OverflowError"),
+        ("{% if %}", "compiled: line 1: Expected an expression"),
+        ("{{ raise_exception('a\nb' * 500) }}", r"failed: a\\nba\\nb.*\.\.\."),
+    ],
+)
+def test_whatever_a_template_raises_is_one_short_line(source: str, said: str) -> None:
+    with pytest.raises(BadInputError, match=said) as caught:
+        ChatTemplate(source).render(CONVERSATION, TOOLS)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{{ 'a' * 10**11 }}", "length 100000000000 is too long"),
+        ("{{ 10**11 * [1] }}", "length 100000000000 is too long"),
+        ("{{ '%99999999999d' % 1 }}", "very wide field"),
+        ("{{ '%*d' % (10**11, 1) }}", "very wide field"),
+        ("{{ '%99999999999d' | format(1) }}", "very wide field"),
+        ("{{ '%(a)s' * 100000 % {'a': 'x' * 1000000} }}", "length 100000500000 is too long"),
+        ("{{ 10 ** (10 ** 10) }}", "a number of .* bits is too large"),
+        (_grow("ns.x * ns.x", "10"), "a number of .* bits is too large"),
+        (_grow("ns.x + ns.x"), "length 33554432 is too long"),
+        (_grow("ns.x ~ ns.x"), "it writes more than 67108864 characters"),
+        ("{{ 'a'.ljust(10**10) }}", "'ljust' .* is unsafe"),
+        ("{{ 'a' | center(10**10) }}", "No filter named 'center'"),
+        ("{{ 1.5 | round(10**10, 'floor') }}", "No filter named 'round'"),
+        ("{{ [1] | tojson(indent=10**10) }}", "indent of 10000000000"),
+        ("{{ lipsum(n=10**9) }}", "'lipsum' is undefined"),
+    ],
+)
+def test_a_value_that_fills_the_memory_is_refused(source: str, said: str) -> None:
+    with pytest.raises(BadInputError, match=said):
+        ChatTemplate(source).render(CONVERSATION, TOOLS)
+
+
+def test_the_limits_of_size_are_the_documented_ones() -> None:
+    longest = ChatTemplate("{{ 'a' * N }}".replace("N", str(MAX_VALUE_LENGTH))).render([], [])
+    assert len(longest) == MAX_VALUE_LENGTH == 16 * 2**20
+    four = "{% set x = 'a' * N %}{{ x }}{{ x }}{{ x }}{{ x }}".replace("N", str(MAX_VALUE_LENGTH))
+    assert len(ChatTemplate(four).render([], [])) == MAX_PROMPT_CHARACTERS == 64 * 2**20
+    with pytest.raises(BadInputError, match="writes more than 67108864 characters"):
+        ChatTemplate(four + "b").render([], [])
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for a in range(99) %}{% endfor %}",
+        "{% for a in range(99) if false %}{% endfor %}",
+        "{% for a in [1, 2] recursive %}{{ loop([1, 2]) if loop.depth < 60 }}{% endfor %}",
+        "{% macro f(n) %}{{ (f(n - 1) ~ f(n - 1)) if n > 0 }}{% endmacro %}{{ f(60) }}",
+        "{% block b %}{{ self.b() }}{% endblock %}",
+        "{% for a in messages * 20 %}{% endfor %}",
+    ],
+)
+def test_a_rendering_ends_after_ten_seconds_with_or_without_output(source: str) -> None:
+    seconds = itertools.count()
+    template = ChatTemplate(source, clock=lambda: next(seconds) * NS_PER_S)
+    with pytest.raises(BadInputError, match="it takes more than 10 s"):
+        template.render(CONVERSATION, [])
+    assert next(seconds) == 12
+
+
+def test_each_rendering_has_its_own_ten_seconds() -> None:
+    seconds = itertools.count()
+    nine = "{% for a in range(9) %}.{% endfor %}"
+    template = ChatTemplate(nine, clock=lambda: next(seconds) * NS_PER_S)
+    assert [template.render([], []) for _ in range(3)] == ["." * 9] * 3
+
+
+def test_the_bounds_leave_an_ordinary_template_as_it_was() -> None:
+    source = (
+        "{% for m in messages if m.role != 'system' %}{{ loop.index ~ '/' ~ loop.length }}"
+        "{{ ' last' if loop.last }} {% endfor %}"
+        "{{ '%s is %03d' % ('x', 7) }} {{ '%s' | format(1) }} {{ 2 ** 3 * 2 }} {{ [1] + [2] }}"
+    )
+    rendered = ChatTemplate(source).render(CONVERSATION, TOOLS)
+    assert rendered == "1/3 2/3 3/3 last x is 007 1 16 [1, 2]"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -11,9 +13,9 @@ from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion, FinishReason
-from edge_agentic.engine.llama_runtime import RuntimeSettings
+from edge_agentic.engine.llama_runtime import LlamaRuntime, RuntimeSettings
 from edge_agentic.engine.llamacpp import LlamaCppEngine
-from tests.tiny_gguf import build
+from tests.tiny_gguf import UINT32, build, with_number
 
 SETTINGS = RuntimeSettings(context_tokens=2048, batch_tokens=128, micro_batch_tokens=128, threads=2)
 
@@ -227,5 +229,54 @@ def test_an_unknown_architecture_is_bad_input(
 ) -> None:
     broken = tmp_path / "odd.gguf"
     broken.write_bytes(tiny("attention").read_bytes().replace(b"llama", b"lamma"))
-    with pytest.raises(BadInputError, match=r"llama\.cpp can't load this model"):
+    said = r"llama\.cpp can't load this model \(error loading model: .*architecture: 'lamma'\)"
+    with pytest.raises(BadInputError, match=said):
         open_engine(broken)
+
+
+def test_as_many_layers_as_llama_cpp_takes_are_not_taken_for_damage(
+    tiny: Callable[[str], Path], tmp_path: Path, open_engine: OpenEngine
+) -> None:
+    broken = tmp_path / "deep.gguf"
+    raw = tiny("attention").read_bytes()
+    broken.write_bytes(with_number(raw, "llama.block_count", UINT32, 512))
+    with pytest.raises(BadInputError, match=r"\(error loading model: .*'blk\.2\..*' not found\)"):
+        open_engine(broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "most"),
+    [
+        ("threads", 513, 512),
+        ("threads", 0, 512),
+        ("context_tokens", 2**24 + 1, 2**24),
+        ("context_tokens", 0, 2**24),
+        ("batch_tokens", 2**32, 2**24),
+        ("micro_batch_tokens", -1, 2**24),
+    ],
+)
+def test_sizes_that_crash_llama_cpp_are_refused(name: str, value: int, most: int) -> None:
+    said = f"{name} must be from 1 to {most}, got {value}"
+    with pytest.raises(BadInputError, match=said):
+        RuntimeSettings(**{**vars(SETTINGS), name: value})
+    assert RuntimeSettings(**{**vars(SETTINGS), name: most})
+
+
+class Interruption(Exception):
+    """What the signal handler of the next test raises."""
+
+
+@pytest.mark.parametrize("delay_s", [0.001, 0.01, 0.03])
+def test_a_signal_during_loading_is_not_lost(smollm2: Path, delay_s: float) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interruption
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(Interruption):
+            signal.setitimer(signal.ITIMER_REAL, delay_s)
+            LlamaRuntime(smollm2, SETTINGS).close()
+            signal.pause()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

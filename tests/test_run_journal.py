@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.errors import BadInputError, StorageError
 from edge_agentic.run.journal import JournalWriter, read_events
 
 
@@ -53,7 +53,7 @@ def test_damage_before_the_end_is_named(tmp_path: Path) -> None:
 def test_an_existing_journal_is_never_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_text("precious\n")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(StorageError, match="File exists"):
         JournalWriter(path)
     assert path.read_text() == "precious\n"
 

@@ -8,6 +8,7 @@ import pytest
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.engine.choices import EngineKind
+from edge_agentic.engine.scripted import ScriptedDelays
 from edge_agentic.run.settings import EngineSettings, RunSettings
 
 
@@ -16,8 +17,13 @@ from edge_agentic.run.settings import EngineSettings, RunSettings
     [
         ({}, "give a model"),
         ({"model": "m.gguf", "answers": "recorded"}, "--answers belongs to --engine scripted"),
-        ({"model": "m.gguf", "context_tokens": 0}, "--context must be at least 1"),
-        ({"model": "m.gguf", "threads": -1}, "--threads must be at least 1"),
+        ({"model": "m.gguf", "delays": ScriptedDelays(1)}, "belong to --engine scripted"),
+        ({"model": "m.gguf", "context_tokens": 0}, "--context must be from 1 to 16777216"),
+        ({"model": "m.gguf", "context_tokens": 2**32 + 4096}, "--context must be from 1"),
+        ({"model": "m.gguf", "threads": 100_000}, "--threads must be from 1 to 512"),
+        ({"model": "m.gguf", "gpu_layers": -5}, "--gpu-layers must be from -1"),
+        ({"kind": EngineKind.SCRIPTED, "threads": 1}, "--threads belongs to --engine llamacpp"),
+        ({"kind": EngineKind.SCRIPTED, "context_tokens": 9}, "--context belongs to --engine"),
     ],
 )
 def test_engine_options_that_contradict_each_other(options: dict[str, Any], said: str) -> None:
@@ -33,9 +39,10 @@ def test_a_scripted_engine_has_no_model() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"max_output_tokens": 0}, "--max-output-tokens must be at least 1"),
-        ({"turn_timeout_s": 0.0}, "--turn-timeout must be above zero"),
-        ({"turn_timeout_s": float("nan")}, "--turn-timeout must be above zero"),
+        ({"max_output_tokens": 0}, "--max-output-tokens must be from 1"),
+        ({"turn_timeout_s": 0.0}, "--turn-timeout must be above 0"),
+        ({"turn_timeout_s": 1e300}, "--turn-timeout must be above 0 and at most 604800 s"),
+        ({"turn_timeout_s": float("nan")}, "--turn-timeout must be above 0"),
     ],
 )
 def test_limits_no_turn_can_meet(options: dict[str, Any], said: str) -> None:

@@ -318,13 +318,13 @@ def test_a_command_that_no_kernel_takes_is_refused(
         sandbox.run(command, timeout_s=30)
 
 
-def test_a_deadline_may_be_years_away(sandbox: Sandbox) -> None:
-    assert sandbox.run("echo hi", timeout_s=1e9).output == "hi\n"
+def test_a_deadline_may_be_seven_days_away(sandbox: Sandbox) -> None:
+    assert sandbox.run("echo hi", timeout_s=7 * 24 * 3600).output == "hi\n"
 
 
-@pytest.mark.parametrize("timeout_s", [0, -1, math.nan, math.inf])
+@pytest.mark.parametrize("timeout_s", [0, -1, math.nan, math.inf, 604_800.1, 1e300, 10**400])
 def test_a_deadline_that_is_none_is_refused(sandbox: Sandbox, timeout_s: float) -> None:
-    with pytest.raises(InvalidRequest, match="time-out"):
+    with pytest.raises(InvalidRequest, match=r"time-out .* at most 604800 \(7 days\)"):
         sandbox.run("true", timeout_s=timeout_s)
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,32 @@ def test_a_workspace_that_is_no_directory_is_refused(
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidRequest, match=message):
         open_sandbox(tmp_path / name, tier=tier)
+
+
+SYSTEM = ("/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/sbin", "/boot", "/dev", "/proc")
+SYSTEM += ("/proc/self/root", "/sys", "/sys/kernel", "/root", "/home", "/var", "/run", "/tmp/..")
+
+
+@pytest.mark.parametrize("tier", list(Tier))
+@pytest.mark.parametrize("name", [*SYSTEM, "/dev/shm", "link"])
+def test_a_workspace_is_no_directory_of_the_system(tmp_path: Path, tier: Tier, name: str) -> None:
+    (tmp_path / "link").symlink_to("/")
+    workspace = tmp_path / name
+    if not workspace.is_dir():
+        pytest.skip(f"this machine has no {name}")
+    with pytest.raises(InvalidRequest, match=f"workspace '{workspace}': belongs to the system"):
+        open_sandbox(workspace, tier=tier)
+
+
+@pytest.mark.parametrize("parent", ["/tmp", "/var/tmp", "/dev/shm", str(Path.home())])
+def test_a_workspace_may_lie_below_the_places_of_users(parent: str) -> None:
+    if not os.access(parent, os.W_OK):
+        pytest.skip(f"{parent} is not writable here")
+    with (
+        tempfile.TemporaryDirectory(dir=parent) as workspace,
+        open_sandbox(Path(workspace), tier=Tier.NONE) as sandbox,
+    ):
+        assert sandbox.run("echo hi > a; cat a", timeout_s=30).output == "hi\n"
 
 
 def test_a_workspace_of_another_owner_is_refused(tmp_path: Path) -> None:

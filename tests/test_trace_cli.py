@@ -101,6 +101,18 @@ def test_nothing_in_a_trace_can_drive_the_terminal(character: str, tmp_path: Pat
     assert json.loads(in_json)["rows"][0]["content"] == hostile
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", '"\\ud800"', "[" * 5_000])
+def test_arguments_that_are_no_json_are_shown_as_they_are(number: str, tmp_path: Path) -> None:
+    row = calls(2, "a")
+    arguments = f'{{"command": "ls", "timeout": {number}}}'
+    row["tool_calls"][0]["function"]["arguments"] = arguments
+    path = write(tmp_path / "t.jsonl", user(1), row, results(3, "a"), says(4))
+    assert json.loads(run(traces.app, "validate", path, "--json"))["scorable_turns"] == 0
+    assert "  $ bash " in run(traces.app, "show", path, "c")
+    rows = json.loads(run(traces.app, "show", path, "c", "--json"))["rows"]
+    assert rows[1]["tool_calls"][0]["function"]["arguments"] == arguments
+
+
 def test_score_inline_reads_pairs_and_prints_scores_in_order(tmp_path: Path) -> None:
     pairs = [
         {

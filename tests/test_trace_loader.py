@@ -10,7 +10,7 @@ import pytest
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.trace.conversation import recorded_message, request_messages
 from edge_agentic.trace.loader import load_trace
-from tests.trace_samples import call, calls, results, says, user, write
+from tests.trace_samples import call, calls, nested, results, says, user, write
 
 TOOLS = [{"type": "function", "function": {"name": "bash"}}]
 
@@ -92,6 +92,12 @@ def test_a_turn_knows_its_row_its_calls_and_what_came_of_them(tmp_path: Path) ->
 
 def test_unknown_fields_stay_in_the_rows(tmp_path: Path) -> None:
     row = user(1, intent_codes=["I001"], note={"a": 1})
+    (conversation,) = load_trace(write(tmp_path / "t.jsonl", row, says(2))).conversations
+    assert conversation.rows[0] == row
+
+
+def test_a_row_may_nest_sixty_four_levels_itself_included(tmp_path: Path) -> None:
+    row = user(1, note=nested(63))
     (conversation,) = load_trace(write(tmp_path / "t.jsonl", row, says(2))).conversations
     assert conversation.rows[0] == row
 
@@ -208,8 +214,17 @@ WRONG_SHAPE = {
     "result a string": (results(1, tool_results=["x"]), "'tool_results[0]' must be object"),
     "negative delay": (results(1, "a", delay_seconds=-1), "'delay_seconds' must be at least 0"),
     "endless delay": (results(1, "a", delay_seconds=1e9), "'delay_seconds' must be at most 86400"),
-    "delay NaN": (results(1, "a", delay_seconds=float("nan")), "holds NaN, an infinity or half"),
-    "half a character": (user(1, content="\ud800"), "holds NaN, an infinity or half a surrogate"),
+    "delay NaN": (
+        results(1, "a", delay_seconds=float("nan")),
+        "not usable JSON (NaN is no JSON number)",
+    ),
+    "half a character": (user(1, content="\ud800"), "holds half of a surrogate pair"),
+    "half a character in a name": (user(1, **{"\ud800": 1}), "holds half of a surrogate pair"),
+    "nested without end": (
+        user(1, note=nested(64)),
+        "the object is nested more than 64 levels deep",
+    ),
+    "limit absurd": (user(1, max_new_tokens=1e300), "'max_new_tokens' must be at most 1048576"),
     "tools on a tool row": (results(1, "a", tools=[]), "'tools' can't stand here; remove it"),
     "tools a string": (user(1, tools="bash"), "'tools' must be array or null, not string"),
     "limit zero": (user(1, max_new_tokens=0), "'max_new_tokens' must be at least 1"),
@@ -233,6 +248,7 @@ def test_a_row_of_a_wrong_shape_is_named_with_its_field(case: str, tmp_path: Pat
     [
         (b"", "holds no conversation"),
         (b'{"_type": "dataset_metadata"}\n', "holds no conversation"),
+        (b'{"_type": "dataset_metadata", "made": NaN}\n', "1: not usable JSON .NaN is no"),
         (b'{"conversation_id": "c", "tu', "1: not valid JSON"),
         (b'\n\n{"a": "\xff"}\n', "3: not UTF-8"),
         (b"[" * 200_000, "1: not usable JSON"),

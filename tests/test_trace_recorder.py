@@ -1,6 +1,9 @@
 """Recording runs the commands for real, and writes nothing that it did not see."""
 
-from collections.abc import Iterator
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,6 +144,109 @@ def test_a_check_must_tell_a_done_job_from_an_open_one(
     with pytest.raises(BadInputError, match=message):
         record_pack(directory, unisolated)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@contextmanager
+def nowhere(workspace: Path) -> Iterator[Execute]:
+    raise AssertionError(f"a command would run in {workspace}")
+    yield
+
+
+UNFIT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "workspace a link": (
+        lambda p: (p / "work").rename(p / "w") and (p / "work").symlink_to("/etc"),
+        "p/work: is no plain file",
+    ),
+    "link in a workspace": (lambda p: (p / "work/l").symlink_to("/etc"), "work/l: is no plain"),
+    "link elsewhere": (lambda p: (p / "other").symlink_to("/etc/hostname"), "p/other: is no plain"),
+    "link among the bytecode": (
+        lambda p: ((p / "__pycache__").mkdir(), (p / "__pycache__/work").symlink_to("/etc")),
+        "workspace '__pycache__/work' is no directory of the pack",
+    ),
+    "trace a link": (
+        lambda p: (p / "t.jsonl").rename(p / "u") and (p / "t.jsonl").symlink_to("u"),
+        "t.jsonl: is no plain file",
+    ),
+    "pipe": (lambda p: os.mkfifo(p / "pipe"), "pipe: is no plain file"),
+    "name that is not UTF-8": (
+        lambda p: Path(os.fsdecode(bytes(p / "work") + b"/\xff")).touch(),
+        r"work/\\udcff: its name holds control characters, or bytes that are not UTF-8",
+    ),
+    "name with a line feed": (lambda p: (p / "a\nb").touch(), r"p/a\\nb: its name holds control"),
+    "conversation unlisted": (
+        lambda p: write(p / "t.jsonl", user(1), says(2), {**user(1), "conversation_id": "d"}),
+        "conversation 'd' is missing in pack.json",
+    ),
+    "conversation too many": (
+        lambda p: write(
+            p / "t.jsonl", *({**row, "conversation_id": "d"} for row in (user(1), says(2)))
+        ),
+        "conversation 'c' is missing in t.jsonl",
+    ),
+    "metadata NaN": (
+        lambda p: write(
+            p / "t.jsonl", {"_type": "dataset_metadata", "x": float("nan")}, user(1), says(2)
+        ),
+        "t.jsonl:1: not usable JSON .NaN",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_an_unfit_pack_is_refused_before_any_command_and_left_as_it_was(
+    case: str, tmp_path: Path
+) -> None:
+    damage, message = UNFIT[case]
+    workspace = "__pycache__/work" if "bytecode" in case else "work"
+    entry = {"workspace": workspace, "check": "test -e done"}
+    directory = make_pack(tmp_path / "p", conversations={"c": entry})
+    damage(directory)
+    before = contents(directory)
+    with pytest.raises(BadInputError, match=message) as error:
+        record_pack(directory, nowhere)
+    assert str(error.value).isprintable()
+    assert contents(directory) == before
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [("echo \0", "holds a NUL character"), ("x" * 131_072, "has 131072 bytes")],
+)
+def test_a_command_that_no_kernel_takes_is_named_and_nothing_written(
+    command: str, message: str, tmp_path: Path
+) -> None:
+    directory = make_pack(tmp_path / "p")
+    write(directory / "t.jsonl", user(1), calls(2, "a", command=command), says(3))
+    before = contents(directory)
+    with pytest.raises(BadInputError, match=f"conversation 'c': call 'a': its command {message}"):
+        record_pack(directory, unisolated)
+    assert contents(directory) == before
+
+
+def test_a_storage_that_gives_out_leaves_the_pack_as_it_was(tmp_path: Path) -> None:
+    directory = make_pack(tmp_path / "p", description="x" * 20_000)
+    before = contents(directory)
+    script = (
+        "import resource, sys, pathlib\n"
+        "from edge_agentic.core.errors import StorageError\n"
+        "from edge_agentic.trace.recorder import record_pack\n"
+        "from tests.test_trace_recorder import unisolated\n"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "try: record_pack(pathlib.Path(sys.argv[1]), unisolated)\n"
+        "except StorageError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, directory], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith(f"{directory}: the recording can't be kept: ")
+    assert "File too large" in done.stdout
+    assert contents(directory) == before
+    assert sorted(path.name for path in directory.iterdir()) == ["pack.json", "t.jsonl", "work"]
 
 
 def test_a_conversation_without_a_workspace_can_not_be_recorded(tmp_path: Path) -> None:

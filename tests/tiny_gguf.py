@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import gguf
 import numpy as np
 
 Kind = Literal["attention", "sliding_window"]
+
+# Numbers that GGUF gives the types of values.
+UINT32: Final = 4
+FLOAT32: Final = 6
 
 _WIDTH, _HEADS, _HEAD_WIDTH, _FEED_FORWARD = 32, 2, 16, 64
 # Larger random weights overflow to NaN within a few hundred tokens, and NaN equals nothing.
@@ -59,6 +64,16 @@ def build(path: Path, kind: Kind) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def with_number(raw: bytes, key: str, value_type: int, number: float) -> bytes:
+    """The model file with another number, of four bytes, under a key that has one."""
+    name = key.encode()
+    marker = struct.pack("<Q", len(name)) + name + struct.pack("<I", UINT32)
+    before, found, after = raw.partition(marker)
+    assert found, key
+    packed = struct.pack({UINT32: "<II", FLOAT32: "<If"}[value_type], value_type, number)
+    return before + marker[:-4] + packed + after[4:]
 
 
 def _add_common(writer: gguf.GGUFWriter, layers: int) -> None:

@@ -36,6 +36,13 @@ def says(turn: int, content: str = "done", **more: object) -> Row:
     return {"conversation_id": "c", "turn": turn, "role": "assistant", "content": content, **more}
 
 
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
 def write(path: Path, *rows: object) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path

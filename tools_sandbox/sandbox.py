@@ -1,7 +1,6 @@
 """Opens a sandbox for one workspace and runs commands in it."""
 
 import contextlib
-import math
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -17,10 +16,19 @@ from tools_sandbox.process import Launch, execute
 from tools_sandbox.result import Result, Tier
 from tools_sandbox.unisolated import Unisolated
 
+MAX_TIMEOUT_S = 7 * 24 * 3600
+"""The longest time-out of one command: 7 days."""
+
 _PROBE = "if [ -w . ]; then echo writable; else echo read-only; fi"
 _PROBE_TIMEOUT_S = 30.0
 # The kernel refuses a longer word in an argument list (MAX_ARG_STRLEN).
 _MAX_WORD_BYTES = 128 * 1024 - 1
+# Refused as workspaces with all below them; shared memory is a usual place for scratch.
+_SYSTEM_TREES = {"/usr", "/etc", "/bin", "/sbin", "/boot", "/dev", "/proc", "/sys"}
+_SYSTEM_TREES |= {"/lib", "/lib32", "/lib64", "/libx32"}
+_SHARED_MEMORY = "/dev/shm"
+# Refused by themselves only.
+_SYSTEM_DIRECTORIES = {"/", "/home", "/root", "/run", "/var", _SHARED_MEMORY}
 _DOCS = "see docs/sandbox.md"
 
 
@@ -49,6 +57,8 @@ class Sandbox:
     def run(self, command: str | Sequence[str], *, timeout_s: float) -> Result:
         """Run a bash command line, or a program with exactly these words, in the workspace.
 
+        `timeout_s` is above zero and at most `MAX_TIMEOUT_S`.
+
         Each call is a process of its own: only files in the workspace last from one to the next.
         Standard input is empty. A command that leaves children behind returns without them.
 
@@ -56,8 +66,10 @@ class Sandbox:
             InvalidRequest: the command or the time-out can't be used.
             SandboxError: the sandbox failed, as opposed to the command.
         """
-        if not (math.isfinite(timeout_s) and timeout_s > 0):
-            raise InvalidRequest(f"time-out {timeout_s} s: give a number of seconds above zero")
+        if not 0 < timeout_s <= MAX_TIMEOUT_S:
+            raise InvalidRequest(
+                f"time-out {timeout_s} s: give seconds above zero, at most {MAX_TIMEOUT_S} (7 days)"
+            )
         words = _words(command)
         return execute(
             lambda status_fd: self._backend.launch(words, status_fd),
@@ -88,7 +100,7 @@ def open_sandbox(
     The tier is proved by running a command in it. Tier `none` isolates nothing.
 
     Args:
-        workspace: an existing, writable directory.
+        workspace: an existing, writable directory; not one of the system's own.
         tier: how to isolate; there is no fallback to a weaker one.
         limits: what one command may use; the defaults suit coding tasks.
         bwraps: the bubblewrap programs to try in turn; those of the machine unless given.
@@ -175,11 +187,24 @@ def _checked(workspace: Path) -> Path:
         raise InvalidRequest(f"workspace {str(workspace)!r}: no such directory") from None
     if not real.is_dir():
         raise InvalidRequest(f"workspace {str(workspace)!r}: not a directory")
+    if _is_system(real):
+        raise InvalidRequest(
+            f"workspace {str(workspace)!r}: belongs to the system, "
+            "and commands may write to all of a workspace; give a directory of its own"
+        )
     if not os.access(real, os.R_OK | os.W_OK | os.X_OK):
         raise InvalidRequest(
             f"workspace {str(workspace)!r}: not writable; change its mode or owner"
         )
     return real
+
+
+def _is_system(real: Path) -> bool:
+    """Whether commands that can write here could damage the machine."""
+    if str(real) in _SYSTEM_DIRECTORIES:
+        return True
+    top = str(Path(*real.parts[:2]))
+    return top in _SYSTEM_TREES and not real.is_relative_to(_SHARED_MEMORY)
 
 
 def _words(command: str | Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 from edge_agentic.chat.generic import DECLINE_NAME
+from edge_agentic.core.jsonio import is_json
 from edge_agentic.core.messages import ToolCall
 
 
@@ -177,9 +178,9 @@ def _as_call(value: object) -> Mapping[str, Any] | None:
     if isinstance(arguments, str):
         decoded = _decode(arguments, 0)
         arguments = decoded[0] if decoded else None
-    if not isinstance(arguments, Mapping):
-        return None
-    return {"name": value["name"], "arguments": arguments}
+    call = {"name": value["name"], "arguments": arguments}
+    # NaN and lone surrogates could be neither sent nor written down.
+    return call if isinstance(arguments, Mapping) and is_json(call) else None
 
 
 def _names_a_function(value: object) -> bool:

@@ -35,6 +35,8 @@ _BY_TYPE: tuple[tuple[type[Exception], ExitCode], ...] = (
     (SandboxError, ExitCode.RUN_INVALID),
     (EngineError, ExitCode.RUN_INVALID),
     (StorageError, ExitCode.RUN_INVALID),
+    # What the operating system refuses: a name too long, a folder without permission.
+    (OSError, ExitCode.BAD_INPUT),
 )
 
 
@@ -44,3 +46,10 @@ def code_of(error: Exception) -> ExitCode | None:
         if isinstance(error, kind):
             return code
     return None
+
+
+def describe(error: Exception) -> str:
+    """The error's message; of the operating system's errors the file and the reason."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

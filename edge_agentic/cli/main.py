@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from edge_agentic.cli import models, results, run, sandbox, score, traces
-from edge_agentic.cli.exits import code_of
+from edge_agentic.cli.exits import code_of, describe
+from edge_agentic.core.interrupt import interruptible
 from edge_agentic.core.text import one_line
 
 app = typer.Typer(
@@ -29,12 +30,13 @@ app.add_typer(score.app, name="score")
 def main() -> None:
     """Run the command line. An expected error is one line and its exit code."""
     try:
-        app()
+        with interruptible():
+            app()
     except Exception as error:
         code = code_of(error)
         if code is None:
             raise
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
+        print(f"error: {one_line(describe(error))}", file=sys.stderr)
         sys.exit(code)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -120,15 +119,16 @@ def _fetch(model: str) -> None:
 
 
 def _execute(settings: RunSettings, *, as_json: bool) -> None:
-    from edge_agentic.core.errors import RunInterrupted
     from edge_agentic.report.progress import TerminalProgress
     from edge_agentic.run.runner import run as run_job
 
     try:
         with TerminalProgress() as progress:
             result = run_job(settings, progress)
-    except RunInterrupted as interruption:
-        typer.echo(f"{interruption}; what was measured is in the run directory", err=True)
+    except KeyboardInterrupt as interruption:
+        from edge_agentic.core.errors import signal_name
+
+        typer.echo(f"interrupted by {signal_name(interruption)}", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     _show(result, as_json)
     if not result.gate_passed:
@@ -138,13 +138,12 @@ def _execute(settings: RunSettings, *, as_json: bool) -> None:
 
 
 def _show(result: RunResult, as_json: bool) -> None:
-    from rich.console import Console
-
     from edge_agentic.core.jsonio import dump_pretty
-    from edge_agentic.report.terminal import render_summary
+    from edge_agentic.report.terminal import open_console, render_summary
 
     if as_json:
-        sys.stdout.write(dump_pretty({**result.summary, "run_dir": str(result.directory)}))
+        summary = {**result.summary, "run_dir": str(result.directory)}
+        typer.echo(dump_pretty(summary), nl=False)
         return
-    render_summary(result.summary, Console())
+    render_summary(result.summary, open_console())
     typer.echo(f"run directory: {result.directory}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -29,11 +30,11 @@ def inline(
     The score is null where the recorded side holds no known action: that turn is excluded.
     """
     from edge_agentic.core.errors import at_line
-    from edge_agentic.core.jsonio import dump_line, iter_objects
+    from edge_agentic.core.jsonio import dump_line, parse_lines, read_bytes
     from edge_agentic.replay.inline_score import actions, score_turn
 
-    source = Path("/dev/stdin") if str(pairs) == "-" else pairs
-    for line, pair in iter_objects(source):
+    raw = sys.stdin.buffer.read() if str(pairs) == "-" else read_bytes(pairs)
+    for line, pair in parse_lines(raw, pairs):
         for key in ("expected_tool_calls", "model_tool_calls"):
             if key not in pair:
                 raise at_line(pairs, line, f"'{key}' is missing; null stands for no calls")

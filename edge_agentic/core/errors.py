@@ -36,6 +36,11 @@ class RunInterrupted(KeyboardInterrupt):
         self.signal_name = signal_name
 
 
+def signal_name(interruption: KeyboardInterrupt) -> str:
+    """The signal behind an interruption; Python's own exception stands for SIGINT."""
+    return interruption.signal_name if isinstance(interruption, RunInterrupted) else "SIGINT"
+
+
 def at_line(path: Path | str, line: int, message: str) -> BadInputError:
     """A `BadInputError` that starts with `path:line:`, the form editors jump to."""
     return BadInputError(f"{path}:{line}: {message}")

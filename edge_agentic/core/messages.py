@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from edge_agentic.core.jsonio import JsonObject, dump_line
+from edge_agentic.core.jsonio import JsonObject, dump_line, is_json
 
 Message: TypeAlias = dict[str, Any]
 ToolSpec: TypeAlias = dict[str, Any]
@@ -64,7 +64,8 @@ def calls_from_openai(raw_calls: object) -> tuple[tuple[ToolCall, ...], bool]:
 def call_arguments(function: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The arguments of an OpenAI-shaped `function`, whether a JSON string or a mapping.
 
-    None where they are neither a mapping nor a JSON string of one.
+    None where they are neither a mapping nor a JSON string of one, or where they hold what
+    JSON has no form for, such as NaN: they could be neither sent nor written down.
     """
     arguments = function.get("arguments")
     if isinstance(arguments, str):
@@ -72,7 +73,7 @@ def call_arguments(function: Mapping[str, Any]) -> Mapping[str, Any] | None:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             return None
-    return arguments if isinstance(arguments, Mapping) else None
+    return arguments if isinstance(arguments, Mapping) and is_json(arguments) else None
 
 
 def text_content(message: Mapping[str, Any]) -> str:

@@ -49,6 +49,17 @@ _U64: Final = struct.Struct("<Q")
 _MAX_KEPT_ARRAY: Final = 64
 _MAX_DIMENSIONS: Final = 8
 
+# Sizes that llama.cpp asserts or allocates by, as (least, most) under the architecture's name;
+# a failed assertion would end the process. It takes 512 layers (`LLAMA_MAX_LAYERS`). A model
+# without attention has 0 heads.
+_HYPER_PARAMETERS: Final[Mapping[str, tuple[int, int]]] = {
+    "block_count": (1, 512),
+    "context_length": (1, 2**24),
+    "embedding_length": (1, 2**24),
+    "attention.head_count": (0, 2**24),
+    "attention.head_count_kv": (0, 2**24),
+}
+
 
 @dataclass(frozen=True)
 class GgufInfo:
@@ -100,7 +111,8 @@ def read_gguf(path: Path) -> GgufInfo:
     """Read and check the header of a GGUF file.
 
     Raises:
-        BadInputError: no such file, not GGUF, or damaged; names the offset where it breaks.
+        BadInputError: no such file, not GGUF, damaged (names the offset where it breaks), or of
+            a size that no model has (names the key).
     """
     if path.is_dir():
         raise BadInputError(f"{path}: is a directory; give a .gguf file")
@@ -131,11 +143,12 @@ def _read(path: Path, data: mmap.mmap, size: int) -> GgufInfo:
             if value is not None:
                 metadata[key] = value
         tensors = [cursor.tensor() for _ in range(tensor_count)]
-    except (struct.error, IndexError, ValueError, KeyError) as error:
+    except (struct.error, ValueError) as error:
         raise BadInputError(
             f"{path}: damaged GGUF header at offset {cursor.offset} of {size} bytes "
             f"({error}); fetch the file again"
         ) from None
+    _check_hyper_parameters(path, metadata)
     _check_weights(path, size, cursor.offset, metadata, tensors)
     parameters = sum(prod(tensor.shape) for tensor in tensors)
     return GgufInfo(path, size, metadata, tensor_count, parameters)
@@ -152,6 +165,19 @@ class _Tensor:
     def size_bytes(self) -> int:
         elements, block_bytes = _BLOCKS.get(self.type_number, (1, 0))
         return prod(self.shape) // elements * block_bytes
+
+
+def _check_hyper_parameters(path: Path, metadata: Mapping[str, Any]) -> None:
+    for name, (least, most) in _HYPER_PARAMETERS.items():
+        key = f"{metadata.get('general.architecture')}.{name}"
+        found = metadata.get(key, [])
+        # Models whose layers differ give a list, one value a layer.
+        for value in found if isinstance(found, list) else [found]:
+            if type(value) is not int or not least <= value <= most:
+                raise BadInputError(
+                    f"{path}: damaged GGUF header: {key} is {repr(value)[:40]}, not a whole "
+                    f"number from {least} to {most}; fetch the file again"
+                )
 
 
 def _check_weights(
@@ -190,7 +216,7 @@ class _Cursor:
             return self.string()
         if kind == _ARRAY:
             return self._array()
-        return self.scalar(_SCALARS[kind])
+        return self.scalar(_scalar(kind))
 
     def tensor(self) -> _Tensor:
         name = self.string()
@@ -208,7 +234,7 @@ class _Cursor:
             for _ in range(count):
                 self._skip(self.scalar(_U64))
         else:
-            self._skip(_SCALARS[kind].size * count)
+            self._skip(_scalar(kind).size * count)
         return None
 
     def _take(self, length: int) -> bytes:
@@ -220,3 +246,12 @@ class _Cursor:
         if length > len(self._data) - self.offset:
             raise ValueError(f"a value of {length} bytes runs past the end")
         self.offset += length
+
+
+def _scalar(kind: int) -> struct.Struct:
+    if kind == _ARRAY:
+        raise ValueError("an array of arrays")
+    known = _SCALARS.get(kind)
+    if known is None:
+        raise ValueError(f"unknown value type {kind}")
+    return known

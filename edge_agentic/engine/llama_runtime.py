@@ -8,23 +8,42 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-from collections import deque
+import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 import llama_cpp
 from llama_cpp.llama_grammar import json_schema_to_gbnf
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.text import one_line
 
 _SEQUENCE = 0
-_LOG_LEVEL_WARN = 3
-_LOG_LEVEL_CONT = 5
-_recent_log: deque[str] = deque(maxlen=20)
+_LIMITS: Final = {
+    # Larger ones overflow llama.cpp's 32 bits.
+    "context_tokens": 2**24,
+    "batch_tokens": 2**24,
+    "micro_batch_tokens": 2**24,
+    # ggml's GGML_MAX_N_THREADS; it crashes on more.
+    "threads": 512,
+}
+_LOG_LEVEL_WARN: Final = 3
+_LOG_LEVEL_ERROR: Final = 4
+_MAX_REASON_CHARACTERS: Final = 300
+_FUNCTION_PREFIX: Final = re.compile(r"^[\w:~]+: ")
+
+# The first line of each level: the cause comes first, its consequences follow. llama.cpp calls
+# `dict.setdefault` itself. A Python function would run waiting signal handlers, and what they
+# raise inside a callback is lost. The callback's third argument is never read: both calling
+# conventions (x86-64, aarch64) allow to leave it out.
+_first_lines: dict[int, bytes] = {}
+_keep_line = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p)(_first_lines.setdefault)
+_log_callback = ctypes.cast(_keep_line, llama_cpp.llama_log_callback)
 
 
 @dataclass(frozen=True)
@@ -38,10 +57,15 @@ class RuntimeSettings:
     gpu_layers: int = -1
 
     def __post_init__(self) -> None:
-        """Refuse sizes that llama.cpp can't run with."""
-        for name in ("context_tokens", "batch_tokens", "micro_batch_tokens", "threads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        """Refuse sizes that llama.cpp can't run with.
+
+        Raises:
+            BadInputError: they come from options, device profiles and model files.
+        """
+        for name, most in _LIMITS.items():
+            value = getattr(self, name)
+            if not 1 <= value <= most:
+                raise BadInputError(f"{name} must be from 1 to {most}, got {value}")
 
 
 class DecodeError(Exception):
@@ -63,14 +87,14 @@ class LlamaRuntime:
         """
         self._model: Any = None
         self._context: Any = None
-        _recent_log.clear()
-        llama_cpp.llama_log_set(_keep_log, ctypes.c_void_p(0))
+        llama_cpp.llama_log_set(_log_callback, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
         model_params = llama_cpp.llama_model_default_params()
         model_params.n_gpu_layers = 999 if settings.gpu_layers < 0 else settings.gpu_layers
-        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), model_params)
+        _first_lines.clear()
+        self._model = llama_cpp.llama_model_load_from_file(os.fsencode(path), model_params)
         if not self._model:
-            raise BadInputError(f"{path}: llama.cpp can't load this model ({_last_log()})")
+            raise BadInputError(f"{path}: llama.cpp can't load this model ({_reason()})")
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self._open_context(path, settings)
         self._memory = llama_cpp.llama_get_memory(self._context)
@@ -87,9 +111,10 @@ class LlamaRuntime:
         params.n_ubatch = min(settings.micro_batch_tokens, settings.batch_tokens)
         params.n_threads = params.n_threads_batch = settings.threads
         params.no_perf = True
+        _first_lines.clear()
         self._context = llama_cpp.llama_init_from_model(self._model, params)
         if not self._context:
-            reason = _last_log()
+            reason = _reason()
             self.close()
             raise BadInputError(
                 f"{path}: no context of {settings.context_tokens} tokens ({reason}); "
@@ -200,9 +225,10 @@ class LlamaRuntime:
         self._decode(self._one_token_batch)
 
     def _decode(self, batch: Any) -> None:
+        _first_lines.clear()
         status = llama_cpp.llama_decode(self._context, batch)
         if status != 0:
-            raise DecodeError(f"llama_decode returned {status} ({_last_log()})")
+            raise DecodeError(f"llama_decode returned {status} ({_reason()})")
 
     def sampler(self, schema: JsonObject | None) -> Sampler:
         """A greedy sampler, held to a JSON schema if one is given.
@@ -284,17 +310,15 @@ def _grammar_sampler(vocab: Any, schema: JsonObject) -> Any:
         grammar = json_schema_to_gbnf(json.dumps(schema))
     except Exception as error:  # the converter raises whatever a hostile schema makes it raise
         raise BadInputError(f"no grammar can be made from the tools' schema: {error}") from None
+    _first_lines.clear()
     sampler = llama_cpp.llama_sampler_init_grammar(vocab, grammar.encode(), b"root")
     if not sampler:
-        raise BadInputError(f"llama.cpp refused the tools' grammar ({_last_log()})")
+        raise BadInputError(f"llama.cpp refused the tools' grammar ({_reason()})")
     return sampler
 
 
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _keep_log(level: int, text: bytes, _user_data: object) -> None:
-    if level >= _LOG_LEVEL_WARN and level != _LOG_LEVEL_CONT:
-        _recent_log.append(text.decode("utf-8", "replace").strip())
-
-
-def _last_log() -> str:
-    return _recent_log[-1] if _recent_log else "no reason given"
+def _reason() -> str:
+    """The first error that llama.cpp gave since its log was cleared, else the first warning."""
+    line = _first_lines.get(_LOG_LEVEL_ERROR) or _first_lines.get(_LOG_LEVEL_WARN) or b""
+    text = _FUNCTION_PREFIX.sub("", line.decode("utf-8", "replace").strip())
+    return one_line(text[:_MAX_REASON_CHARACTERS]) or "no reason given"

@@ -6,12 +6,11 @@ For tests and for measuring the suite's own overhead. Everything it touches says
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from edge_agentic.core.clock import NS_PER_MS, NS_PER_S, Clock, monotonic_ns
 from edge_agentic.core.errors import BadInputError, at_line
@@ -26,7 +25,8 @@ from edge_agentic.engine.api import (
     TokenTimes,
 )
 
-CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN: Final = 4
+MAX_DELAY_MS: Final = 3_600_000.0
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,10 @@ class ScriptedDelays:
         """Refuse a delay that can't be waited for."""
         for option in ("first_token_ms", "token_ms"):
             value = getattr(self, option)
-            if not (math.isfinite(value) and value >= 0):
-                raise BadInputError(f"delay {option} must be 0 or more, got {value}")
+            if not 0 <= value <= MAX_DELAY_MS:
+                raise BadInputError(
+                    f"delay {option} must be from 0 to {MAX_DELAY_MS:g}, got {value}"
+                )
 
 
 class ScriptedEngine:

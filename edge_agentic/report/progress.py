@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Final
 
@@ -52,22 +53,26 @@ class TerminalProgress:
         """A phase of `total` steps begins."""
         self._name, self._done, self._total = name, 0, total
         self._phase_start_s = self._last_line_s = self._now_s()
-        self._task = self._bar.add_task(name, total=total, note="")
+        with self._unless_unwatched():
+            self._task = self._bar.add_task(name, total=total, note="")
 
     def step(self, note: str = "") -> None:
         """One step is done."""
         self._done += 1
         if self._task is not None:
-            self._bar.update(self._task, advance=1, note=note)
+            with self._unless_unwatched():
+                self._bar.update(self._task, advance=1, note=note)
         if not self._console.is_terminal:
             self._maybe_line(note)
 
     def say(self, line: str) -> None:
         """Print a line above the bar."""
-        self._console.print(Text(one_line(line)))
+        with self._unless_unwatched():
+            self._console.print(Text(one_line(line)))
 
     def __enter__(self) -> TerminalProgress:
-        self._bar.start()
+        with self._unless_unwatched():
+            self._bar.start()
         return self
 
     def __exit__(
@@ -76,7 +81,17 @@ class TerminalProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        with self._unless_unwatched():
+            self._bar.stop()
+
+    @contextmanager
+    def _unless_unwatched(self) -> Iterator[None]:
+        """A reader that went away (`| head`, a lost connection) must not end a run of hours."""
+        try:
+            yield
+        except (OSError, SystemExit):
+            # Rich turns a broken pipe into SystemExit.
+            self._console.quiet = True
 
     def _maybe_line(self, note: str) -> None:
         now_s = self._now_s()

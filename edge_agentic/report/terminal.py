@@ -22,7 +22,15 @@ _TIMES: Final = (
     ("step_s", "step (model + tools)"),
     ("conversation_s", "conversation"),
 )
+_LEAST_WIDTH: Final = 72
 _TIME_COLUMNS: Final = ("p50", "p90", "p99", "mean")
+
+
+def open_console() -> Console:
+    """A console on standard output, wide enough that no figure is cut; lines may wrap."""
+    console = Console()
+    console.width = max(console.width, _LEAST_WIDTH)
+    return console
 
 
 def render_summary(summary: JsonObject, console: Console) -> None:

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from edge_agentic.core.clock import utc_now
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_object, write_atomically
+from edge_agentic.core.jsonio import (
+    JsonObject,
+    dump_pretty,
+    read_object,
+    sha256_file,
+    write_atomically,
+)
 from edge_agentic.run.journal import JOURNAL_NAME, read_events
 
 MANIFEST_NAME = "manifest.json"
@@ -38,7 +44,7 @@ class RunDirectory:
         Raises:
             BadInputError: missing or damaged.
         """
-        return read_object(self.path / MANIFEST_NAME)
+        return read_object(self.manifest_path)
 
     def events(self) -> list[JsonObject]:
         """The journal's events.
@@ -48,9 +54,15 @@ class RunDirectory:
         """
         return read_events(self.journal_path)
 
-    def write_manifest(self, manifest: JsonObject) -> None:
-        """Write the manifest durably."""
-        write_atomically(self.path / MANIFEST_NAME, dump_pretty(manifest))
+    @property
+    def manifest_path(self) -> Path:
+        """`manifest.json`."""
+        return self.path / MANIFEST_NAME
+
+    def write_manifest(self, manifest: JsonObject) -> str:
+        """Write the manifest durably; return its SHA-256, which the journal starts with."""
+        write_atomically(self.manifest_path, dump_pretty(manifest))
+        return sha256_file(self.manifest_path)
 
     def write_summary(self, summary: JsonObject) -> None:
         """Write the summary durably."""
@@ -72,7 +84,9 @@ def create_run_directory(out: Path | None, model: str, device: str) -> RunDirect
         probe.touch()
         probe.unlink()
     except (FileExistsError, NotADirectoryError):
-        raise BadInputError(f"{path}: is a file; give a directory with --out") from None
+        raise BadInputError(
+            f"{path}: it or a folder above it is a file; give a directory with --out"
+        ) from None
     except OSError as error:
         raise BadInputError(
             f"{path}: can't be written ({error.strerror}); give another directory with --out"

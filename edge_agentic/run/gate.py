@@ -7,6 +7,7 @@ from bfcl_gate.cases import Case, Dataset
 from bfcl_gate.checker import check
 from bfcl_gate.references import Floor, Reference
 from bfcl_gate.request import messages, tools
+from edge_agentic.core import interrupt
 from edge_agentic.core.messages import calls_to_openai
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion, Engine
@@ -47,6 +48,7 @@ def run_gate(
     right = 0
     for asked, case in enumerate(dataset.cases, start=1):
         completion = engine.generate(_request(case, max_output_tokens, turn_timeout_s))
+        interrupt.check()
         right += _record(case, completion, journal)
         progress.step(f"{right} of {asked} right")
     journal.write("gate_finished")

@@ -19,11 +19,14 @@ class JournalWriter:
         """Create the file; it must not exist yet.
 
         Raises:
-            OSError: it exists or can't be created.
+            StorageError: it exists or can't be created.
         """
         self._path = path
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        sync_directory(path.parent)
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            sync_directory(path.parent)
+        except OSError as error:
+            raise StorageError(f"{path}: can't be written ({error.strerror})") from None
 
     def write(self, event: str, /, **fields: object) -> None:
         """Append one event and make it durable.

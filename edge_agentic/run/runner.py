@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from bfcl_gate.cases import Dataset, gate_mini, load_dataset
+from edge_agentic.core import interrupt
 from edge_agentic.core.clock import monotonic_ns, utc_now
-from edge_agentic.core.errors import RunInterrupted
+from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
@@ -28,7 +29,6 @@ from edge_agentic.replay.player import (
 from edge_agentic.run.directory import RunDirectory, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import run_gate
-from edge_agentic.run.interrupt import interruptible
 from edge_agentic.run.journal import JournalWriter
 from edge_agentic.run.manifest import build_manifest
 from edge_agentic.run.preflight import check_context, check_sandbox
@@ -67,15 +67,15 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
         BadInputError: a file or option can't be used; found before anything is measured.
         RequirementError, SandboxUnavailable: the machine lacks something.
         EngineError: the engine was lost; the directory holds what was measured.
-        RunInterrupted: SIGINT or SIGTERM; the directory holds what was measured.
+        RunInterrupted, KeyboardInterrupt: a signal; the directory holds what was measured.
     """
     progress = progress or Silent()
-    with interruptible():
-        job = _prepare(settings, progress)
-        try:
-            return job.execute(progress)
-        finally:
-            job.prepared.engine.close()
+    job = _prepare(settings, progress)
+    try:
+        interrupt.check()
+        return job.execute(progress)
+    finally:
+        job.prepared.engine.close()
 
 
 @dataclass(frozen=True)
@@ -92,22 +92,24 @@ class _Job:
     gate_output_tokens: int
 
     def execute(self, progress: Progress) -> RunResult:
-        self.directory.write_manifest(self.manifest)
+        manifest_sha256 = self.directory.write_manifest(self.manifest)
         progress.say(f"run directory: {self.directory.path}")
         with JournalWriter(self.directory.journal_path) as journal:
             try:
-                self._measure(journal, progress)
-            except RunInterrupted as interruption:
-                journal.write("interrupted", signal=interruption.signal_name)
+                self._measure(journal, progress, manifest_sha256)
+            except KeyboardInterrupt as interruption:
+                journal.write("interrupted", signal=signal_name(interruption))
+                progress.say(f"what was measured: edge-agentic results show {self.directory.path}")
                 raise
         summary = build_summary(self.manifest, self.directory.events())
         self.directory.write_summary(summary)
         return RunResult(self.directory.path, summary)
 
-    def _measure(self, journal: JournalWriter, progress: Progress) -> None:
+    def _measure(self, journal: JournalWriter, progress: Progress, manifest_sha256: str) -> None:
         journal.write(
             "run_started",
             schema=JOURNAL_SCHEMA,
+            manifest_sha256=manifest_sha256,
             wall_time=utc_now().isoformat().replace("+00:00", "Z"),
             t_ns=monotonic_ns(),
         )
@@ -143,6 +145,7 @@ class _Job:
             t_ns=monotonic_ns(),
         )
         for record in play(self.pack, engine, self.limits, self._open_workspace):
+            interrupt.check()
             if isinstance(record, TurnRecord):
                 journal.write("turn", **record.to_json())
                 progress.step(_speed_note(record))
@@ -157,16 +160,21 @@ class _Job:
 
 @contextmanager
 def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
-    with (
-        fresh_copy(source, leave_out=BYTECODE_DIRECTORY) as workspace,
-        open_sandbox(workspace, tier=tier) as sandbox,
-    ):
-        yield sandbox
+    with ExitStack() as stack:
+        # A workspace that is half made or half removed would stay on the disk.
+        with interrupt.deferred():
+            copy = fresh_copy(source, leave_out=BYTECODE_DIRECTORY)
+            workspace = stack.enter_context(copy)
+        try:
+            yield stack.enter_context(open_sandbox(workspace, tier=tier))
+        finally:
+            with interrupt.deferred():
+                stack.close()
 
 
 def _prepare(settings: RunSettings, progress: Progress) -> _Job:
     pack = load_pack(settings.pack)
-    gate = gate_mini() if settings.gate_set == GATE_MINI else load_dataset(Path(settings.gate_set))
+    gate = _load_gate(settings.gate_set)
     limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
     gate_output_tokens = settings.max_output_tokens or (
         GATE_MINI_MAX_OUTPUT_TOKENS if gate.name == GATE_MINI else DEFAULT_MAX_OUTPUT_TOKENS
@@ -194,6 +202,18 @@ def _prepare(settings: RunSettings, progress: Progress) -> _Job:
         prepared.engine.close()
         raise
     return _Job(settings, directory, manifest, prepared, pack, gate, limits, gate_output_tokens)
+
+
+def _load_gate(gate_set: str) -> Dataset:
+    bundled = gate_mini()
+    if gate_set == GATE_MINI:
+        return bundled
+    dataset = load_dataset(Path(gate_set))
+    if dataset.name == bundled.name and dataset.sha256 != bundled.sha256:
+        raise BadInputError(
+            f"{gate_set}: calls itself '{dataset.name}' but holds other cases; rename it"
+        )
+    return dataset
 
 
 def _speed_note(record: TurnRecord) -> str:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.engine.choices import EngineKind, ToolGrammar
 from edge_agentic.engine.scripted import ScriptedDelays
 from tools_sandbox.result import Tier
+
+MAX_CONTEXT_TOKENS: Final = 2**24
+"""Far above any model's window; larger numbers overflow llama.cpp's 32 bits."""
+MAX_THREADS: Final = 512
+"""The most that llama.cpp takes."""
+MAX_LAYERS: Final = 10_000
+MAX_TIMEOUT_S: Final = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -30,12 +37,23 @@ class EngineSettings:
         if self.kind is EngineKind.LLAMACPP:
             if self.model is None:
                 raise BadInputError("give a model: --model PATH.gguf, or --model smollm2-135m")
-            if self.answers is not None:
-                raise BadInputError("--answers belongs to --engine scripted")
-        elif self.model is not None:
-            raise ValueError("the scripted engine runs no model")
-        _positive("--context", self.context_tokens)
-        _positive("--threads", self.threads)
+            _refuse(EngineKind.SCRIPTED, **{"--answers": self.answers})
+            if self.delays != ScriptedDelays():
+                raise BadInputError("--first-token-ms and --token-ms belong to --engine scripted")
+        else:
+            if self.model is not None:
+                raise ValueError("the scripted engine runs no model")
+            _refuse(
+                EngineKind.LLAMACPP,
+                **{
+                    "--context": self.context_tokens,
+                    "--threads": self.threads,
+                    "--gpu-layers": self.gpu_layers,
+                },
+            )
+        _within("--context", self.context_tokens, 1, MAX_CONTEXT_TOKENS)
+        _within("--threads", self.threads, 1, MAX_THREADS)
+        _within("--gpu-layers", self.gpu_layers, -1, MAX_LAYERS)
 
 
 @dataclass(frozen=True)
@@ -52,11 +70,20 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         """Refuse limits that no turn can meet."""
-        _positive("--max-output-tokens", self.max_output_tokens)
-        if not (math.isfinite(self.turn_timeout_s) and self.turn_timeout_s > 0):
-            raise BadInputError(f"--turn-timeout must be above zero, got {self.turn_timeout_s}")
+        _within("--max-output-tokens", self.max_output_tokens, 1, MAX_CONTEXT_TOKENS)
+        if not 0 < self.turn_timeout_s <= MAX_TIMEOUT_S:
+            raise BadInputError(
+                f"--turn-timeout must be above 0 and at most {MAX_TIMEOUT_S:g} s, "
+                f"got {self.turn_timeout_s}"
+            )
 
 
-def _positive(option: str, value: int | None) -> None:
-    if value is not None and value < 1:
-        raise BadInputError(f"{option} must be at least 1, got {value}")
+def _refuse(owner: EngineKind, **options: object) -> None:
+    for option, value in options.items():
+        if value is not None:
+            raise BadInputError(f"{option} belongs to --engine {owner.value}")
+
+
+def _within(option: str, value: int | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise BadInputError(f"{option} must be from {least} to {most}, got {value}")

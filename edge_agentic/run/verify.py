@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bfcl_gate.answers import Answer
 from bfcl_gate.cases import gate_mini
 from bfcl_gate.checker import check
+from bfcl_gate.references import load_references
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_bytes, read_object
+from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_bytes, read_object, sha256_file
+from edge_agentic.measure.gate_reference import reference_to_json
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.run.directory import RunDirectory, open_run_directory
+
+_MOST_CHARACTERS: Final = 120
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What does not follow from the raw log, and what could not be checked; a line each."""
+
+    findings: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    def to_json(self) -> JsonObject:
+        """The report as `results verify --json` prints it."""
+        return {
+            "verified": not self.findings,
+            "findings": list(self.findings),
+            "unchecked": list(self.unchecked),
+        }
 
 
 def recompute(path: Path) -> JsonObject:
@@ -26,12 +47,13 @@ def recompute(path: Path) -> JsonObject:
     return build_summary(directory.manifest(), directory.events())
 
 
-def verify_run(path: Path) -> list[str]:
-    """What in a run does not follow from its raw log, one line each; empty if all does.
+def verify_run(path: Path) -> VerifyReport:
+    """Check that a finished run follows from its raw log.
 
-    Three things are recomputed: each gate verdict from the raw answer (where the bundled set
-    was asked), each inline score from the raw calls, and from all that the summary, byte for
-    byte.
+    Recomputed are: the manifest's hash, which the journal starts with; the data sets, which
+    both name; the order gate before replay; the gate's reference, from the bundled ones; each
+    gate verdict from the raw answer, where the bundled set was asked; each inline score from
+    the raw calls; and from all that the summary, byte for byte.
 
     Raises:
         BadInputError: no run directory, unfinished, or a damaged file in it.
@@ -39,21 +61,68 @@ def verify_run(path: Path) -> list[str]:
     directory = open_run_directory(path)
     if not directory.summary_path.is_file():
         raise BadInputError(f"{path}: is unfinished (it has no {directory.summary_path.name})")
-    events = directory.events()
-    findings = [*_gate_findings(events), *_score_findings(events)]
-    findings += _summary_findings(directory, events)
-    return findings
+    manifest, events = directory.manifest(), directory.events()
+    # Refuses events of a wrong shape, so that what follows can rely on it.
+    expected = build_summary(manifest, events)
+    first = _first_of_each_kind(events)
+    findings = [
+        *_binding_findings(directory, manifest, events, first),
+        *_score_findings(events),
+        *_summary_findings(directory, expected),
+    ]
+    unchecked = []
+    if first.get("gate_started", {}).get("dataset_sha256") == gate_mini().sha256:
+        findings += _gate_findings(manifest, first["gate_started"], events)
+    elif "gate_started" in first:
+        unchecked.append("the gate's verdicts: its data set is not the bundled one")
+    return VerifyReport(tuple(findings), tuple(unchecked))
 
 
-def _gate_findings(events: Sequence[JsonObject]) -> Iterator[str]:
-    started = next((event for event in events if event.get("event") == "gate_started"), None)
-    dataset = gate_mini()
-    if started is None or started.get("dataset_sha256") != dataset.sha256:
-        return
-    cases = {case.id: case for case in dataset.cases}
+def _first_of_each_kind(events: Sequence[JsonObject]) -> dict[str, JsonObject]:
+    first: dict[str, JsonObject] = {}
     for event in events:
-        case = cases.get(event.get("sample_id", ""))
-        if event.get("event") != "gate_case" or case is None:
+        first.setdefault(event["event"], event)
+    return first
+
+
+def _binding_findings(
+    directory: RunDirectory,
+    manifest: Mapping[str, Any],
+    events: Sequence[JsonObject],
+    first: Mapping[str, JsonObject],
+) -> Iterator[str]:
+    """The manifest is the journal's own, both name the same data, and the gate came first."""
+    recorded = first.get("run_started", {}).get("manifest_sha256")
+    if recorded != sha256_file(directory.manifest_path):
+        yield "manifest.json: is not the one that the journal starts with"
+    datasets = manifest.get("datasets")
+    for phase, kind in (("gate", "gate_started"), ("replay", "replay_started")):
+        named = datasets.get(phase) if isinstance(datasets, Mapping) else None
+        sha256 = named.get("sha256") if isinstance(named, Mapping) else None
+        if kind in first and first[kind].get("dataset_sha256") != sha256:
+            yield f"journal.jsonl: the {phase} used another data set than manifest.json names"
+    order = [event["event"] for event in events]
+    if "replay_started" in order and "gate_finished" not in order[: order.index("replay_started")]:
+        yield "journal.jsonl: the replay starts before the gate has finished"
+
+
+def _gate_findings(
+    manifest: Mapping[str, Any], started: JsonObject, events: Sequence[JsonObject]
+) -> Iterator[str]:
+    model = manifest.get("model")
+    facts = model if isinstance(model, Mapping) else {}
+    reference = load_references().find(
+        started["dataset"],
+        started["selection"],
+        gguf_sha256=facts.get("sha256"),
+        gguf_name=facts.get("name"),
+    )
+    if reference is None or reference_to_json(reference) != started["reference"]:
+        yield "journal.jsonl: the gate was held to another reference than the bundled one"
+    cases = {case.id: case for case in gate_mini().cases}
+    for event in events:
+        case = cases.get(event["sample_id"]) if event["event"] == "gate_case" else None
+        if case is None:
             continue
         verdict = check(case, Answer(event.get("tool_calls"), event.get("text")))
         if (verdict.valid, verdict.error_type) != (event.get("valid"), event.get("error_type")):
@@ -65,27 +134,25 @@ def _gate_findings(events: Sequence[JsonObject]) -> Iterator[str]:
 
 def _score_findings(events: Sequence[JsonObject]) -> Iterator[str]:
     for event in events:
-        if event.get("event") != "turn":
+        if event["event"] != "turn":
             continue
         score = score_turn(event.get("expected_tool_calls"), event.get("tool_calls"))
         if score != event.get("inline_score"):
             yield (
-                f"journal.jsonl: conversation '{event.get('conversation_id')}' turn "
-                f"{event.get('turn')}: recorded inline_score {event.get('inline_score')}, "
+                f"journal.jsonl: conversation '{event['conversation_id']}' turn "
+                f"{event['turn']}: recorded inline_score {event.get('inline_score')}, "
                 f"its calls give {score}"
             )
 
 
-def _summary_findings(directory: RunDirectory, events: Sequence[JsonObject]) -> Iterator[str]:
-    expected = build_summary(directory.manifest(), events)
-    recorded = read_bytes(directory.summary_path)
-    if recorded == dump_pretty(expected).encode():
+def _summary_findings(directory: RunDirectory, expected: JsonObject) -> Iterator[str]:
+    path = directory.summary_path
+    if read_bytes(path) == dump_pretty(expected).encode():
         return
-    name = directory.summary_path.name
-    differences = list(_differences(expected, read_object(directory.summary_path), ""))
-    yield from (f"{name}: {difference}" for difference in differences)
+    differences = list(_differences(expected, read_object(path), ""))
+    yield from (f"{path.name}: {difference}" for difference in differences)
     if not differences:
-        yield f"{name}: the same values in another form; it was written by something else"
+        yield f"{path.name}: the same values in another form; it was written by something else"
 
 
 def _differences(expected: Any, recorded: Any, where: str) -> Iterator[str]:
@@ -99,4 +166,9 @@ def _differences(expected: Any, recorded: Any, where: str) -> Iterator[str]:
             else:
                 yield from _differences(expected[key], recorded[key], path)
     elif type(expected) is not type(recorded) or expected != recorded:
-        yield f"'{where}' is {recorded!r}, the journal gives {expected!r}"
+        yield f"'{where}' is {_short(recorded)}, the journal gives {_short(expected)}"
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _MOST_CHARACTERS else shown[:_MOST_CHARACTERS] + "…"

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
-from jsonschema import Draft202012Validator
-
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import JsonObject, read_object, sha256_file
+from edge_agentic.core.jsonio import sha256_file
 from edge_agentic.core.resources import data_dir
+from edge_agentic.core.text import one_line
 from edge_agentic.trace.conversation import Conversation
 from edge_agentic.trace.loader import load_trace
-from edge_agentic.trace.schema_errors import schema_problem
+from edge_agentic.trace.manifest import (
+    DEFAULT_TOOL_TIMEOUT_S,
+    MANIFEST_NAME,
+    Manifest,
+    read_manifest,
+)
 
-MANIFEST_NAME: Final = "pack.json"
 BYTECODE_DIRECTORY: Final = "__pycache__"
 """Never part of a pack: installers compile the Python files that they install."""
-DEFAULT_TOOL_TIMEOUT_S: Final = 120.0
-"""The limit that the commands of the official trace ran under."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class TracePack:
     def __post_init__(self) -> None:
         if not self.conversations:
             raise ValueError("a pack needs a conversation")
-        if self.tool_timeout_s <= 0:
-            raise ValueError("a tool's time limit must be above zero")
+        if not (math.isfinite(self.tool_timeout_s) and self.tool_timeout_s > 0):
+            raise ValueError(f"a tool's time limit of {self.tool_timeout_s} s is impossible")
 
 
 def load_pack(name_or_path: str | Path) -> TracePack:
@@ -66,9 +66,13 @@ def load_pack(name_or_path: str | Path) -> TracePack:
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and name_or_path in bundled_packs():
         path = data_dir("traces") / name_or_path
-    if path.is_dir():
+    try:
+        is_directory, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        raise BadInputError(f"{name_or_path}: can't be read ({error.strerror})") from None
+    if is_directory:
         return _load_directory(path)
-    if not path.exists():
+    if not exists:
         raise BadInputError(
             f"{name_or_path}: no such trace; give a bundled pack "
             f"({', '.join(bundled_packs())}), a pack's directory or a JSONL file"
@@ -94,72 +98,72 @@ def bundled_packs() -> list[str]:
     return sorted(path.parent.name for path in data_dir("traces").glob(f"*/{MANIFEST_NAME}"))
 
 
-def read_manifest(directory: Path) -> JsonObject:
-    """The `pack.json` of a pack, its shape and paths checked, its hashes not.
-
-    Raises:
-        BadInputError: no manifest, a wrong field, or a path that leaves the pack.
-    """
-    path = directory / MANIFEST_NAME
-    manifest = read_object(path)
-    if problem := schema_problem(_validator(), manifest):
-        raise BadInputError(f"{path}: {problem}")
-    workspaces = (entry["workspace"] for entry in manifest["conversations"].values())
-    for relative in (manifest["trace"], *manifest["files"], *filter(None, workspaces)):
-        parts = PurePosixPath(relative).parts
-        if PurePosixPath(relative).is_absolute() or ".." in parts or "\0" in relative:
-            raise BadInputError(f"{path}: path {relative!r} leaves the pack; keep it inside")
-    return manifest
-
-
 def hash_files(directory: Path) -> dict[str, str]:
     """Hex SHA-256 of every file of a pack but `pack.json`, by relative path, sorted.
 
     Raises:
-        BadInputError: an entry that is neither a plain file nor a directory.
+        BadInputError: an entry that is neither a plain file nor a directory, whose name can't be
+            written down, or that can't be read.
     """
-    return {relative: sha256_file(directory / relative) for relative in sorted(_files(directory))}
+    files = sorted(path for path, is_directory in _entries(directory) if not is_directory)
+    return {path: sha256_file(directory / path) for path in files if path != MANIFEST_NAME}
 
 
-def tool_timeout_s(manifest: JsonObject) -> float:
-    """The time limit, seconds, of each command of a pack."""
-    return float(manifest.get("limits", {}).get("tool_timeout_s", DEFAULT_TOOL_TIMEOUT_S))
+def require_places(directory: Path, manifest: Manifest) -> None:
+    """Refuse a manifest whose trace is no file of the pack, or a workspace no directory of it.
+
+    The names are looked up among what the pack holds, never on the machine.
+
+    Raises:
+        BadInputError: names `pack.json`, the conversation and the remedy.
+    """
+    path = directory / MANIFEST_NAME
+    is_directory = {".": True, **dict(_entries(directory))}
+    if manifest.trace == MANIFEST_NAME or is_directory.get(manifest.trace) is not False:
+        raise BadInputError(f"{path}: trace {manifest.trace!r} is no file of the pack; name one")
+    for key, workspace in manifest.workspaces.items():
+        if not is_directory.get(workspace):
+            raise BadInputError(
+                f"{path}: conversation {key!r}: workspace {workspace!r} is no directory of the "
+                "pack; name one"
+            )
+
+
+def require_conversations(directory: Path, manifest: Manifest, ids: Collection[str]) -> None:
+    """Refuse a manifest that doesn't list exactly the conversations of the trace.
+
+    Raises:
+        BadInputError: names `pack.json`, the conversation and the remedy.
+    """
+    if odd := manifest.conversation_ids.symmetric_difference(ids):
+        name = min(odd)
+        place = manifest.trace if name in manifest.conversation_ids else MANIFEST_NAME
+        raise BadInputError(
+            f"{directory / MANIFEST_NAME}: conversation {name!r} is missing in {place}; "
+            "list each conversation of the trace once"
+        )
 
 
 def _load_directory(directory: Path) -> TracePack:
     manifest = read_manifest(directory)
-    _verify_files(directory, manifest["files"])
-    trace_path = directory / manifest["trace"]
-    conversations = load_trace(trace_path).conversations
-    entries: Mapping[str, JsonObject] = manifest["conversations"]
-    ids = {conversation.id for conversation in conversations}
-    if ids != set(entries):
-        odd = min(ids ^ set(entries))
-        place = trace_path.name if odd in entries else MANIFEST_NAME
-        raise BadInputError(
-            f"{directory / MANIFEST_NAME}: conversation {odd!r} is missing in {place}; "
-            "list each conversation of the trace once"
-        )
-    workspaces = {key: directory / e["workspace"] for key, e in entries.items() if e["workspace"]}
-    for key, workspace in workspaces.items():
-        if not workspace.is_dir():
-            raise BadInputError(
-                f"{directory / MANIFEST_NAME}: conversation {key!r}: workspace {workspace} "
-                "is not a directory"
-            )
+    _verify_files(directory, manifest.files)
+    require_places(directory, manifest)
+    conversations = load_trace(directory / manifest.trace).conversations
+    require_conversations(directory, manifest, [conversation.id for conversation in conversations])
+    fields = manifest.fields
     return TracePack(
-        name=manifest["name"],
-        version=manifest["version"],
-        licence=manifest["licence"],
-        provenance=manifest["provenance"],
+        name=fields["name"],
+        version=fields["version"],
+        licence=fields["licence"],
+        provenance=fields["provenance"],
         path=directory,
         sha256=sha256_file(directory / MANIFEST_NAME),
         conversations=conversations,
-        workspaces=workspaces,
-        checks={key: entry["check"] for key, entry in entries.items() if entry["check"]},
-        required_tools=tuple(manifest.get("tools", ())),
-        max_output_tokens=manifest.get("limits", {}).get("max_output_tokens"),
-        tool_timeout_s=tool_timeout_s(manifest),
+        workspaces={key: directory / inside for key, inside in manifest.workspaces.items()},
+        checks=manifest.checks,
+        required_tools=tuple(fields.get("tools", ())),
+        max_output_tokens=manifest.max_output_tokens,
+        tool_timeout_s=manifest.tool_timeout_s,
     )
 
 
@@ -167,16 +171,20 @@ def _verify_files(directory: Path, recorded: Mapping[str, str]) -> None:
     found = hash_files(directory)
     remedy = "restore the pack, or refresh pack.json with 'edge-agentic traces record'"
     for relative in sorted(found.keys() | recorded.keys()):
+        shown = f"{directory}/{one_line(relative)}"
         if relative not in found:
-            raise BadInputError(f"{directory / relative}: is missing from the pack; {remedy}")
+            raise BadInputError(f"{shown}: is missing from the pack; {remedy}")
         if relative not in recorded:
-            raise BadInputError(f"{directory / relative}: is not listed in pack.json; {remedy}")
+            raise BadInputError(f"{shown}: is not listed in pack.json; {remedy}")
         if found[relative] != recorded[relative]:
-            raise BadInputError(f"{directory / relative}: differs from its SHA-256; {remedy}")
+            raise BadInputError(f"{shown}: differs from its SHA-256; {remedy}")
 
 
-def _files(directory: Path) -> Iterator[str]:
-    """Relative paths of all files; a link could lead out of the pack, so none may be there."""
+def _entries(directory: Path) -> Iterator[tuple[str, bool]]:
+    """Relative path of each file and directory of a pack, and whether it is a directory.
+
+    A link could lead out of the pack, so none may be there.
+    """
     pending = [""]
     while pending:
         inside = pending.pop()
@@ -186,18 +194,17 @@ def _files(directory: Path) -> Iterator[str]:
             raise BadInputError(f"{directory / inside}: can't be read ({error.strerror})") from None
         for entry in entries:
             relative = inside + entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name != BYTECODE_DIRECTORY:
-                    pending.append(f"{relative}/")
-            elif not entry.is_file(follow_symlinks=False):
+            shown = f"{directory}/{one_line(relative)}"
+            if one_line(entry.name) != entry.name:
                 raise BadInputError(
-                    f"{entry.path}: is no plain file; a pack holds plain files only"
+                    f"{shown}: its name holds control characters, or bytes that are not UTF-8; "
+                    "rename it"
                 )
-            elif relative != MANIFEST_NAME:
-                yield relative
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    schema = Path(__file__).with_name("pack.schema.json").read_text("utf-8")
-    return Draft202012Validator(json.loads(schema))
+            is_directory = entry.is_dir(follow_symlinks=False)
+            if not is_directory and not entry.is_file(follow_symlinks=False):
+                raise BadInputError(f"{shown}: is no plain file; a pack holds plain files only")
+            if is_directory:
+                if entry.name == BYTECODE_DIRECTORY:
+                    continue
+                pending.append(f"{relative}/")
+            yield relative, is_directory

@@ -11,7 +11,7 @@ from typing import Any, Final
 from jsonschema import Draft202012Validator
 
 from edge_agentic.core.errors import at_line
-from edge_agentic.core.jsonio import JsonObject, dump_line
+from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.trace.schema_errors import schema_problem
 
 _SCHEMA_PATH: Final = Path(__file__).with_name("row.schema.json")
@@ -25,12 +25,6 @@ def check_row(row: JsonObject, path: Path, line: int) -> None:
     Raises:
         BadInputError: names path, line, conversation, and the first field that is wrong.
     """
-    try:
-        dump_line(row).encode()
-    except ValueError:
-        raise at_line(
-            path, line, f"{_name(row)}holds NaN, an infinity or half a surrogate pair; remove it"
-        ) from None
     role = row.get("role")
     validator = _validators().get(role if isinstance(role, str) else "", _validators()[""])
     if problem := schema_problem(validator, row):

@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, relevance
 
+MAX_DEPTH: Final = 64
+"""Levels of objects and arrays in one another; Python's JSON writer gives up at some hundreds."""
+
 
 def schema_problem(validator: Draft202012Validator, document: object) -> str | None:
     """The clearest fault of a document: the field, and what it must be. None where all is well."""
+    if _is_deep(document):
+        return f"the object is nested more than {MAX_DEPTH} levels deep; flatten it"
     if validator.is_valid(document):
         return None
     return _explain(max(validator.iter_errors(document), key=relevance))
+
+
+def _is_deep(document: object) -> bool:
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        level = [child for value in level for child in _children(value)]
+    return any(isinstance(value, (dict, list)) for value in level)
+
+
+def _children(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _explain(error: ValidationError) -> str:
@@ -41,6 +59,7 @@ def _explain(error: ValidationError) -> str:
         "minLength": "must not be empty",
         "minItems": "must not be empty",
         "maxLength": f"must have at most {value} characters",
+        "maxItems": f"must have at most {value} entries",
         "minimum": f"must be at least {value}",
         "maximum": f"must be at most {value}",
         "pattern": f"must match {value}",

@@ -15,8 +15,6 @@ from edge_agentic.trace.pack import TracePack
 
 _MAX_LINES: Final = 12
 _MAX_CHARACTERS: Final = 1_200
-# Control characters but tab and line feed, C1 controls, direction marks and overrides, invisible
-# joiners, line and paragraph separators, lone surrogates.
 
 
 def describe_pack(pack: TracePack) -> JsonObject:

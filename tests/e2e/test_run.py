@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -19,7 +20,7 @@ SPEED_WORDS = ("per_s", "tokens/s", "ttft", "tpot", "latency", "duration", "arri
 
 def edge(cli: list[str], *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [*cli, *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
 
 def summary_of(run_dir: Path) -> dict[str, Any]:
@@ -168,7 +169,37 @@ def test_answers_that_come_too_late_are_no_answers(cli: list[str], tmp_path: Pat
     assert summary_of(out)["gate"]["total_samples"] == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("arguments", ['{"width": NaN}', '{"width": -Infinity}', '{"w": 1e999}'])
+def test_numbers_that_json_has_no_form_for_are_a_malformed_call(
+    cli: list[str], gate_answers: list[dict[str, Any]], tmp_path: Path, arguments: str
+) -> None:
+    function = {"name": gate_answers[0]["tool_calls"][0]["function"]["name"]}
+    broken = {**gate_answers[0], "tool_calls": [{"function": {**function, "arguments": arguments}}]}
+    _, summary = run_with_answers(cli, tmp_path, [broken, *gate_answers[1:]])
+    assert summary["gate"]["malformed"] == 1
+    assert summary["gate"]["total_samples"] == len(gate_answers)
+
+
+def test_a_reader_that_goes_away_does_not_end_the_run(cli: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = [*cli, "run", "--engine", "scripted", "--json", "--out", str(out)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=full, timeout=120)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["valid"]
+
+
+@pytest.mark.parametrize("limit", [500, 3000])
+def test_a_disk_full_from_the_start_is_one_line(cli: list[str], tmp_path: Path, limit: int) -> None:
+    out = tmp_path / "run"
+    words = ("run", "--engine", "scripted", "--out", out)
+    done = edge(["prlimit", f"--fsize={limit}", *cli], *words)
+    assert done.returncode == 4
+    assert "can't be written" in one_line_error(done) or "no space" in one_line_error(done)
+    assert not list(out.glob("*.partial"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_a_directory_that_shows_as_incomplete(
     cli: list[str], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -184,6 +215,8 @@ def test_a_signal_leaves_a_directory_that_shows_as_incomplete(
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.01)
     process.send_signal(number)
+    # A second signal, as an impatient user sends it, changes nothing.
+    process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in said and f"interrupted by {number.name}" in said
@@ -202,6 +235,36 @@ def test_a_full_disk_keeps_what_was_measured(cli: list[str], tmp_path: Path) -> 
     assert done.returncode == 4
     assert "journal.jsonl: " in one_line_error(done)
     assert "INCOMPLETE" in edge(cli, "results", "show", out).stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("traces", "validate"),
+        ("score", "inline"),
+        ("run", "--model"),
+        ("run", "--engine", "scripted", "--pack"),
+        ("run", "--engine", "scripted", "--answers"),
+        ("results", "verify"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["pipe", "device", "long name", "directory without permission"])
+def test_what_is_no_file_is_refused_at_once(
+    cli: list[str], tmp_path: Path, words: tuple[str, ...], kind: str
+) -> None:
+    path = tmp_path / "pipe"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    elif kind == "long name":
+        path = tmp_path / ("a" * 300)
+    else:
+        path = tmp_path / "closed" / "file"
+        path.parent.mkdir(mode=0)
+    done = edge(cli, *words, path)
+    assert done.returncode == 2, done.stderr
+    assert one_line_error(done)
 
 
 class TestBadInput:
