@@ -67,7 +67,7 @@ def test_a_damaged_file_is_one_clear_line(
 def test_a_directory_and_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="is a directory"):
         read_gguf(tmp_path)
-    with pytest.raises(BadInputError, match="no such model file"):
+    with pytest.raises(BadInputError, match="no such file"):
         read_gguf(tmp_path / "absent.gguf")
 
 

@@ -7,6 +7,7 @@ the weights are checked for being there, not for being right.
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.jsonio import open_regular
 
 GGUF_MAGIC: Final = b"GGUF"
 
@@ -114,19 +116,12 @@ def read_gguf(path: Path) -> GgufInfo:
         BadInputError: no such file, not GGUF, damaged (names the offset where it breaks), or of
             a size that no model has (names the key).
     """
-    if path.is_dir():
-        raise BadInputError(f"{path}: is a directory; give a .gguf file")
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            if file.read(4) != GGUF_MAGIC:
-                raise BadInputError(f"{path}: not a GGUF file (it does not start with 'GGUF')")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return _read(path, data, size)
-    except FileNotFoundError:
-        raise BadInputError(f"{path}: no such model file") from None
-    except OSError as error:
-        raise BadInputError(f"{path}: can't be read ({error.strerror})") from None
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if file.read(4) != GGUF_MAGIC:
+            raise BadInputError(f"{path}: not a GGUF file (it does not start with 'GGUF')")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _read(path, data, size)
 
 
 def _read(path: Path, data: mmap.mmap, size: int) -> GgufInfo:

@@ -22,15 +22,14 @@ from llama_cpp.llama_grammar import json_schema_to_gbnf
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.text import one_line
+from edge_agentic.engine.choices import MAX_CONTEXT_TOKENS, MAX_THREADS
 
 _SEQUENCE = 0
 _LIMITS: Final = {
-    # Larger ones overflow llama.cpp's 32 bits.
-    "context_tokens": 2**24,
-    "batch_tokens": 2**24,
-    "micro_batch_tokens": 2**24,
-    # ggml's GGML_MAX_N_THREADS; it crashes on more.
-    "threads": 512,
+    "context_tokens": MAX_CONTEXT_TOKENS,
+    "batch_tokens": MAX_CONTEXT_TOKENS,
+    "micro_batch_tokens": MAX_CONTEXT_TOKENS,
+    "threads": MAX_THREADS,
 }
 _LOG_LEVEL_WARN: Final = 3
 _LOG_LEVEL_ERROR: Final = 4

@@ -90,6 +90,7 @@ class LlamaCppEngine:
             self._info.chat_template,
             bos_token=self._runtime.bos_token,
             eos_token=self._runtime.eos_token,
+            clock=clock,
         )
         self._can_cut_back = self._runtime.memory_kind == "attention"
         self._conversation: str | None = None

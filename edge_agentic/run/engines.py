@@ -13,7 +13,7 @@ from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.profile import DeviceProfile
 from edge_agentic.engine.api import Engine
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.choices import MAX_THREADS, EngineKind, ToolGrammar
 from edge_agentic.engine.gguf import GgufInfo, read_gguf
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.engine.scripted import ScriptedEngine
@@ -83,7 +83,7 @@ def _load(
             context_tokens=settings.context_tokens or min(own_context, defaults.context_tokens),
             batch_tokens=defaults.batch_tokens,
             micro_batch_tokens=defaults.micro_batch_tokens,
-            threads=settings.threads or psutil.cpu_count(logical=False) or 1,
+            threads=settings.threads or min(psutil.cpu_count(logical=False) or 1, MAX_THREADS),
             gpu_layers=(
                 defaults.gpu_layers if settings.gpu_layers is None else settings.gpu_layers
             ),

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.choices import (
+    MAX_CONTEXT_TOKENS,
+    MAX_THREADS,
+    EngineKind,
+    ToolGrammar,
+)
 from edge_agentic.engine.scripted import ScriptedDelays
 from tools_sandbox.result import Tier
 
-MAX_CONTEXT_TOKENS: Final = 2**24
-"""Far above any model's window; larger numbers overflow llama.cpp's 32 bits."""
-MAX_THREADS: Final = 512
-"""The most that llama.cpp takes."""
 MAX_LAYERS: Final = 10_000
 MAX_TIMEOUT_S: Final = 7 * 24 * 3600.0
 

@@ -13,7 +13,7 @@ from bfcl_gate.checker import check
 from bfcl_gate.references import load_references
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_bytes, read_object, sha256_file
-from edge_agentic.measure.gate_reference import reference_to_json
+from edge_agentic.measure.gate_reference import reference_from_json
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.run.directory import RunDirectory, open_run_directory
@@ -117,7 +117,7 @@ def _gate_findings(
         gguf_sha256=facts.get("sha256"),
         gguf_name=facts.get("name"),
     )
-    if reference is None or reference_to_json(reference) != started["reference"]:
+    if reference_from_json(started["reference"], "journal.jsonl") != reference:
         yield "journal.jsonl: the gate was held to another reference than the bundled one"
     cases = {case.id: case for case in gate_mini().cases}
     for event in events:
