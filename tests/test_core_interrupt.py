@@ -31,6 +31,18 @@ def test_a_deferred_block_ends_before_the_interruption_comes() -> None:
     assert steps == ["cleaned up"]
 
 
+def test_cleaning_up_after_an_interruption_does_not_raise_it_again() -> None:
+    steps = []
+    with interruptible(), pytest.raises(RunInterrupted):
+        try:
+            send()
+        finally:
+            with deferred():
+                steps.append("first")
+            steps.append("second")
+    assert steps == ["first", "second"]
+
+
 def test_later_signals_do_not_cut_the_first_ones_work_short() -> None:
     with interruptible():
         with pytest.raises(RunInterrupted, match="SIGINT"):

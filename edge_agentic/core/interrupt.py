@@ -37,13 +37,17 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within the block nothing is interrupted: it leaves files or processes that must go."""
+    """Within the block nothing is interrupted; what came meanwhile is raised at its end.
+
+    For work that would leave half a directory behind.
+    """
+    before = _State.pending
     _State.deferred += 1
     try:
         yield
     finally:
         _State.deferred -= 1
-    if not _State.deferred:
+    if before is None and not _State.deferred:
         check()
 
 

@@ -7,7 +7,7 @@ run in it, after the model's answer and outside its turn latency.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 
@@ -130,7 +130,7 @@ def play(
     limits: ReplayLimits,
     open_workspace: OpenWorkspace = no_workspaces,
     clock: Clock = monotonic_ns,
-) -> Iterator[TurnRecord | ConversationEnd]:
+) -> Generator[TurnRecord | ConversationEnd, None, None]:
     """Play every conversation of a pack, one at a time, in order.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,13 +144,15 @@ class _Job:
             scorable_turns=scorable,
             t_ns=monotonic_ns(),
         )
-        for record in play(self.pack, engine, self.limits, self._open_workspace):
-            interrupt.check()
-            if isinstance(record, TurnRecord):
-                journal.write("turn", **record.to_json())
-                progress.step(_speed_note(record))
-            else:
-                journal.write("conversation_finished", **record.to_json())
+        # Closed here: an interruption must remove the workspace before it goes on.
+        with closing(play(self.pack, engine, self.limits, self._open_workspace)) as records:
+            for record in records:
+                interrupt.check()
+                if isinstance(record, TurnRecord):
+                    journal.write("turn", **record.to_json())
+                    progress.step(_speed_note(record))
+                else:
+                    journal.write("conversation_finished", **record.to_json())
         journal.write("replay_finished", t_ns=monotonic_ns())
 
     def _open_workspace(self, conversation_id: str) -> AbstractContextManager[Sandbox | None]:
