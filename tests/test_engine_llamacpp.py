@@ -58,7 +58,7 @@ def open_engine() -> Iterator[OpenEngine]:
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     folder = tmp_path_factory.mktemp("models")
-    return lambda kind: build(folder / f"{kind}.gguf", kind)  # type: ignore[arg-type]
+    return lambda kind: build(folder / f"{kind}.gguf", kind)
 
 
 def ask(
@@ -92,8 +92,8 @@ def test_each_turn_computes_only_what_is_new(smollm2: Path, open_engine: OpenEng
     for messages in growing(5):
         tokens = ask(engine, messages).tokens
         assert tokens.cached == previous
-        assert tokens.computed == tokens.ideal == tokens.prompt - previous  # type: ignore[operator]
-        previous = tokens.prompt  # type: ignore[assignment]
+        assert tokens.computed == tokens.ideal == tokens.prompt - previous
+        previous = tokens.prompt
 
 
 @pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window"])
@@ -118,7 +118,7 @@ def test_a_model_that_cannot_be_cut_back_evaluates_each_prompt_whole(
     for messages in growing(3):
         tokens = ask(engine, messages).tokens
         assert (tokens.cached, tokens.computed) == (0, tokens.prompt)
-    assert tokens.ideal < tokens.prompt  # type: ignore[operator]
+    assert tokens.ideal < tokens.prompt
 
 
 def test_conversations_share_nothing(smollm2: Path, open_engine: OpenEngine) -> None:

@@ -117,7 +117,7 @@ def test_ids_that_do_not_pair_are_refused(
 
 
 def with_parameters(**changes: Any) -> dict[str, Any]:
-    parameters = {**FUNCTION["parameters"], **changes}  # type: ignore[dict-item]
+    parameters = {**FUNCTION["parameters"], **changes}
     return {"function": [{**FUNCTION, "parameters": parameters}]}
 
 

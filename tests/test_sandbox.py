@@ -404,4 +404,4 @@ def test_the_documentation_gives_the_defaults_of_the_limits() -> None:
 def test_a_result_refuses_what_cannot_be(change: dict[str, object]) -> None:
     good = Result(0, "", False, False, 1, Tier.NONE, 0)
     with pytest.raises(ValueError):
-        replace(good, **change)  # type: ignore[arg-type]
+        replace(good, **change)

@@ -126,7 +126,7 @@ def test_a_workspace_of_another_owner_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
 def test_a_limit_that_is_no_positive_whole_number_is_refused(value: object) -> None:
     with pytest.raises(InvalidRequest, match="limit cpu_s"):
-        Limits(cpu_s=value)  # type: ignore[arg-type]
+        Limits(cpu_s=value)
 
 
 PROBE = """

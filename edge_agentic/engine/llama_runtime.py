@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import llama_cpp
@@ -288,12 +287,7 @@ class Sampler:
     def __enter__(self) -> Sampler:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         llama_cpp.llama_sampler_free(self._greedy)
         if self._chain is not None:
             llama_cpp.llama_sampler_free(self._chain)
