@@ -21,6 +21,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from edge_agentic.core.errors import BadInputError
 from edge_agentic.trace.loader import load_trace
 
 
@@ -95,4 +96,8 @@ def _per_turn(short: Cost, full: Cost, field: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BadInputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

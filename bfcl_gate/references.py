@@ -21,6 +21,9 @@ ToolGrammar = Literal["on", "off", "server"]
 
 _Entry = TypeVar("_Entry", "Reference", "Floor")
 
+ANY_DATASET: Final = "*"
+"""In a floor: every data set that has no floor of its own."""
+
 _BUNDLED: Final = Path(__file__).parent / "references.toml"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -99,7 +102,8 @@ class References:
         """Return what a run of the model on the selection is compared with.
 
         The model's file decides before its name; names compare without case and separators. A
-        model that no reference is for gets the floor; None means that the run cannot be judged.
+        model that no reference is for gets the set's floor, else the floor of every set (`*`);
+        None means that the run cannot be judged.
         """
         there = [r for r in self.references if (r.dataset, r.selection) == (dataset, selection)]
         for reference in there:
@@ -108,8 +112,11 @@ class References:
         for reference in there:
             if gguf_name is not None and _plain(gguf_name) in map(_plain, reference.gguf_names):
                 return reference
-        floors = [f for f in self.floors if (f.dataset, f.selection) == (dataset, selection)]
-        return floors[0] if floors else None
+        for wanted in (dataset, ANY_DATASET):
+            for floor in self.floors:
+                if (floor.dataset, floor.selection) == (wanted, selection):
+                    return floor
+        return None
 
 
 @dataclass(frozen=True)

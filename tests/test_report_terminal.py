@@ -91,7 +91,7 @@ def test_a_run_without_a_gate_is_shown() -> None:
 
 def test_the_reference_of_the_gate_is_named() -> None:
     text = shown([run_started(), gate_started(SAMPLES, REFERENCE), *gate()[1:], *end()[1:]])
-    assert "needed: a share of what Qwen3.6-27B scores there" in text
+    assert "needed: 0.97 of the scores measured for Qwen3.6-27B itself" in text
     assert "83.6431" in text
 
 

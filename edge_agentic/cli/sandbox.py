@@ -51,20 +51,31 @@ def check(json: Json = False, allow_unsandboxed: AllowUnsandboxed = False) -> No
             f"error: promised to be stopped, but let through: {', '.join(report.broken)}", err=True
         )
         raise typer.Exit(ExitCode.NOT_READY)
+    if not json:
+        typer.echo("all that is promised was stopped; docs/sandbox.md says what is not promised")
 
 
 @app.command("exec", context_settings={"allow_interspersed_args": False})
 def execute(
     command: Annotated[
         list[str],
-        typer.Argument(help="The program and its words; one word is a bash command line."),
+        typer.Argument(
+            metavar="-- COMMAND...",
+            help="The program and its words; one word is a bash command line.",
+        ),
     ],
     workspace: Annotated[Path, typer.Option(help="The directory that it may write to.")],
-    timeout: Annotated[float, typer.Option(help="Wall-clock limit, seconds.")] = 120.0,
+    timeout: Annotated[
+        float, typer.Option(help="Wall-clock limit, seconds; 7 days at most.")
+    ] = 120.0,
     json: Json = False,
     allow_unsandboxed: AllowUnsandboxed = False,
 ) -> None:
-    """Run one command in the sandbox; the exit code is the command's (124 after a time-out)."""
+    """Run one command in the sandbox. Options come before `--`, the command after it.
+
+    The exit code is the command's, 124 after a time-out; with --json it is 0, and the result
+    holds the command's.
+    """
     from edge_agentic.core.jsonio import dump_pretty
     from tools_sandbox.sandbox import open_sandbox
 

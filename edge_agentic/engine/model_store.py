@@ -66,7 +66,7 @@ def resolve_model(model: str) -> Path:
     """
     if model not in SOURCES:
         path = Path(model)
-        if not path.exists():
+        if not model or not path.exists():
             raise BadInputError(
                 f"{model}: no such model file; give a .gguf file or one of: {', '.join(SOURCES)}"
             )

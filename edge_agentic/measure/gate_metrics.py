@@ -106,11 +106,19 @@ def _no_figures() -> JsonObject:
 def _reference(reference: Reference | Floor, reasons: Reasons) -> JsonObject:
     """What the scores were compared with, and on what ground."""
     if isinstance(reference, Floor):
-        reasons["gate.reference.id"] = "no reference exists for this model; a floor applies"
-        return {"kind": "floor", "id": None, "name": "floor", "basis": reference.reason}
+        why = "no reference exists for this model; a floor applies"
+        reasons.update({"gate.reference.id": why, "gate.reference.factor": why})
+        return {
+            "kind": "floor",
+            "id": None,
+            "name": "floor",
+            "factor": None,
+            "basis": reference.reason,
+        }
     return {
         "kind": "reference",
         "id": reference.id,
         "name": reference.name,
+        "factor": float(reference.factor),
         "basis": reference.provenance,
     }

@@ -23,6 +23,8 @@ _TIMES: Final = (
     ("conversation_s", "conversation"),
 )
 _LEAST_WIDTH: Final = 72
+_FEW: Final = 11
+"""The smallest sample that has an early-stopping estimate of its median."""
 _TIME_COLUMNS: Final = ("p50", "p90", "p99", "mean")
 
 
@@ -87,8 +89,7 @@ class _Page:
             self._line(f"  {self._reason('gate')}")
             return
         self._heading(
-            f"Function-calling gate: {'passed' if gate['passed'] else 'not passed'} "
-            f"({gate['dataset']}, {gate['selection']})"
+            f"Function-calling gate: {_gate_verdict(gate)} ({gate['dataset']}, {gate['selection']})"
         )
         table = _table("  score", "percent", "95 % interval", "needed")
         overall, normalized = "overall_accuracy", "normalized_single_turn_score"
@@ -110,7 +111,7 @@ class _Page:
         notes = [
             f"{gate['total_samples']} of {gate['issued_samples']} cases answered, "
             f"{gate['malformed']} with a malformed call",
-            f"needed: a share of what {name} scores there"
+            f"needed: {gate['reference']['factor']:g} of the scores measured for {name} itself"
             if kind == "reference"
             else "needed: the floor for models without a reference",
         ]
@@ -131,7 +132,7 @@ class _Page:
     def _speed(self, replay: JsonObject) -> None:
         turns = replay["turns"]
         skipped = replay["decode_skipped_turns"]
-        note = f" ({skipped} turns skipped: output in one burst)" if skipped else ""
+        note = f"; {skipped} turns skipped: output in one burst" if skipped else ""
         rates = [
             ("output tokens/s", "output_tokens_per_s", ""),
             ("  without tool time", "output_tokens_per_s_model_only", ""),
@@ -168,10 +169,14 @@ class _Page:
             )
         if table.row_count:
             self._console.print(table)
+        if any(0 < replay[key]["n"] < _FEW for key, _ in _TIMES):
+            self._bullets([f"of fewer than {_FEW} values, LoadGen's percentiles are low ones"])
         self._rows(missing)
 
     def _quality(self, replay: JsonObject) -> None:
         tools, efficiency = replay["tools"], replay["prefill"]["efficiency"]
+        legend = "1.00: only new prompt tokens are computed; low: shared ones are redone"
+        explained = [] if efficiency is None else [("", legend)]
         checks = f"{tools['checks_passed']} of {tools['checks_total']} passed"
         fidelity = self._known("replay.tools.fidelity", tools["fidelity"], "{:.1%}")
         compared = f" of {tools['compared']} compared results" if tools["compared"] else ""
@@ -181,7 +186,7 @@ class _Page:
                     "prefill efficiency",
                     self._known("replay.prefill.efficiency", efficiency, "{:.2f}"),
                 ),
-                ("", "1.00: only new prompt tokens are computed; low: shared ones are redone"),
+                *explained,
                 ("tool fidelity", fidelity + compared),
                 ("checks", checks if tools["checks_total"] else "- (no conversation has a check)"),
                 (
@@ -231,6 +236,12 @@ class _Page:
         """Text that is shown as it is written, in what the console can encode."""
         shown = one_line(text, ascii_only=self._ascii_only)
         return Text(shown, style=style, overflow="fold")
+
+
+def _gate_verdict(gate: JsonObject) -> str:
+    if gate["passed"]:
+        return "passed"
+    return "not finished" if gate["overall_accuracy"] is None else "not passed"
 
 
 def _table(*headers: str) -> Table:

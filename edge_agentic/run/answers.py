@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bfcl_gate.cases import Case, Dataset
 from bfcl_gate.scripted import right_tool_calls, wrong_tool_calls
+from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import text_content
 from edge_agentic.engine.scripted import ScriptedAnswer, read_answers
 from edge_agentic.replay.player import request_id
@@ -37,6 +38,8 @@ def answer_book(choice: str, pack: TracePack, gate: Dataset) -> dict[str, Script
         BadInputError: the file can't be used.
     """
     if choice not in (RECORDED, WRONG):
+        if not Path(choice).exists():
+            raise BadInputError(f"{choice}: no such file; give 'recorded', 'wrong' or a JSONL file")
         return read_answers(Path(choice))
     right = choice == RECORDED
     book = {gate_request_id(case.id): _gate_answer(case, right) for case in gate.cases}

@@ -69,6 +69,20 @@ class RunDirectory:
         write_atomically(self.summary_path, dump_pretty(summary))
 
 
+def check_output(out: Path | None) -> None:
+    """Refuse an `--out` that holds something, before a model is loaded in vain.
+
+    Raises:
+        BadInputError: it is a file or is not empty.
+    """
+    if out is None or not out.exists():
+        return
+    if not out.is_dir():
+        raise BadInputError(f"{out}: is a file; give a directory with --out")
+    if any(out.iterdir()):
+        raise BadInputError(f"{out}: is not empty; give a new directory with --out")
+
+
 def create_run_directory(out: Path | None, model: str, device: str) -> RunDirectory:
     """A new, empty run directory: `out`, or `runs/<UTC time>-<model>-<device>`.
 
@@ -78,8 +92,7 @@ def create_run_directory(out: Path | None, model: str, device: str) -> RunDirect
     path = out if out is not None else DEFAULT_PARENT / _default_name(model, device)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if any(path.iterdir()):
-            raise BadInputError(f"{path}: is not empty; give a new directory with --out")
+        check_output(path)
         probe = path / ".writable"
         probe.touch()
         probe.unlink()
@@ -100,6 +113,8 @@ def open_run_directory(path: Path) -> RunDirectory:
     Raises:
         BadInputError: not a directory, or no run.
     """
+    if path.is_file():
+        raise BadInputError(f"{path}: is a file; give its run directory")
     if not path.is_dir():
         raise BadInputError(f"{path}: no such run directory")
     if not (path / MANIFEST_NAME).is_file():

@@ -44,12 +44,17 @@ def prepare_engine(
             gate set to.
         RequirementError: llama-cpp-python is not installed.
     """
-    if settings.kind is EngineKind.SCRIPTED:
-        choice = settings.answers or RECORDED
-        source = choice if Path(choice).name == choice else Path(choice).name
-        answers = answer_book(choice, pack, gate).get
-        scripted = ScriptedEngine(answers, source=source, delays=settings.delays)
-        return Prepared(scripted, f"scripted-{source}", None, _find_reference(gate, None, None))
+    if settings.kind is EngineKind.LLAMACPP:
+        return _prepare_llamacpp(settings, profile, gate)
+    assert settings.kind is EngineKind.SCRIPTED
+    choice = settings.answers or RECORDED
+    source = Path(choice).name
+    answers = answer_book(choice, pack, gate).get
+    scripted = ScriptedEngine(answers, source=source, delays=settings.delays)
+    return Prepared(scripted, f"scripted-{source}", None, _find_reference(gate, None, None))
+
+
+def _prepare_llamacpp(settings: EngineSettings, profile: DeviceProfile, gate: Dataset) -> Prepared:
     assert settings.model is not None
     path = resolve_model(settings.model)
     info = read_gguf(path)

@@ -47,11 +47,23 @@ def run_gate(
     progress.phase("gate", len(dataset.cases))
     right = 0
     for asked, case in enumerate(dataset.cases, start=1):
-        completion = engine.generate(_request(case, max_output_tokens, turn_timeout_s))
+        completion = engine.generate(case_request(case, max_output_tokens, turn_timeout_s))
         interrupt.check()
         right += _record(case, completion, journal)
         progress.step(f"{right} of {asked} right")
     journal.write("gate_finished")
+
+
+def case_request(case: Case, max_output_tokens: int, turn_timeout_s: float) -> ChatRequest:
+    """The request of one case: a conversation of its own, which shares prefill with no other."""
+    return ChatRequest(
+        request_id=gate_request_id(case.id),
+        conversation_id=gate_request_id(case.id),
+        messages=messages(case),
+        tools=tools(case),
+        max_output_tokens=max_output_tokens,
+        deadline_s=turn_timeout_s,
+    )
 
 
 def as_answer(completion: Completion) -> Answer:
@@ -64,17 +76,6 @@ def as_answer(completion: Completion) -> Answer:
     if completion.tool_calls:
         return Answer(tool_calls=calls_to_openai(completion.tool_calls))
     return Answer(text=completion.content)
-
-
-def _request(case: Case, max_output_tokens: int, turn_timeout_s: float) -> ChatRequest:
-    return ChatRequest(
-        request_id=gate_request_id(case.id),
-        conversation_id=gate_request_id(case.id),
-        messages=messages(case),
-        tools=tools(case),
-        max_output_tokens=max_output_tokens,
-        deadline_s=turn_timeout_s,
-    )
 
 
 def _record(case: Case, completion: Completion, journal: JournalWriter) -> bool:

@@ -16,6 +16,7 @@ from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
 from edge_agentic.engine.api import Engine
+from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.measure.events import JOURNAL_SCHEMA
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
@@ -26,7 +27,7 @@ from edge_agentic.replay.player import (
     TurnRecord,
     play,
 )
-from edge_agentic.run.directory import RunDirectory, create_run_directory
+from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import run_gate
 from edge_agentic.run.journal import JournalWriter
@@ -175,6 +176,7 @@ def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
 
 
 def _prepare(settings: RunSettings, progress: Progress) -> _Job:
+    check_output(settings.out)
     pack = load_pack(settings.pack)
     gate = _load_gate(settings.gate_set)
     limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
@@ -184,7 +186,7 @@ def _prepare(settings: RunSettings, progress: Progress) -> _Job:
     sandbox = check_sandbox(settings.tier, pack.required_tools) if pack.workspaces else None
     profile, device = load_profile(), read_device()
     if settings.engine.model is not None:
-        progress.say(f"loading {settings.engine.model}")
+        progress.say(f"loading {resolve_model(settings.engine.model).name}")
     prepared = prepare_engine(settings.engine, profile, pack, gate)
     try:
         check_context(prepared.engine, pack, limits, gate, gate_output_tokens)
@@ -210,6 +212,8 @@ def _load_gate(gate_set: str) -> Dataset:
     bundled = gate_mini()
     if gate_set == GATE_MINI:
         return bundled
+    if not Path(gate_set).is_dir():
+        raise BadInputError(f"{gate_set}: no such gate set; give '{GATE_MINI}' or a directory")
     dataset = load_dataset(Path(gate_set))
     if dataset.name == bundled.name and dataset.sha256 != bundled.sha256:
         raise BadInputError(

@@ -162,6 +162,33 @@ def test_turns_without_an_answer_make_the_run_invalid_with_exit_4(
     assert (turns["issued"], turns["failed"], turns["missing"]) == (16, 16, 16)
 
 
+def test_a_gate_set_of_ones_own_is_held_to_the_floor(cli: list[str], tmp_path: Path) -> None:
+    own = tmp_path / "my-gate"
+    (own / "possible_answer").mkdir(parents=True)
+    function = {
+        "name": "look",
+        "description": "Look at a file",
+        "parameters": {
+            "type": "dict",
+            "properties": {"path": {"type": "string", "description": "its path"}},
+            "required": ["path"],
+        },
+    }
+    question = [[{"role": "user", "content": "Look at a.txt"}]]
+    row = {"id": "simple_python_my-1", "question": question, "function": [function]}
+    answer = {"id": row["id"], "ground_truth": [{"look": {"path": ["a.txt"]}}]}
+    (own / "BFCL_v4_simple_python.json").write_text(json.dumps(row))
+    (own / "possible_answer" / "BFCL_v4_simple_python.json").write_text(json.dumps(answer))
+    out = tmp_path / "run"
+    words = ("run", "--engine", "scripted", "--gate-set", own, "--out", out)
+    assert edge(cli, *words).returncode == 0
+    gate = summary_of(out)["gate"]
+    assert (gate["dataset"], gate["overall_accuracy"]) == ("my-gate", 100.0)
+    assert gate["thresholds"] == {"overall_accuracy": 50.0}
+    verified = edge(cli, "results", "verify", out)
+    assert verified.returncode == 0 and "not checked: the gate's verdicts" in verified.stdout
+
+
 def test_answers_that_come_too_late_are_no_answers(cli: list[str], tmp_path: Path) -> None:
     out = tmp_path / "run"
     slow = ("--first-token-ms", 300, "--turn-timeout", 0.05)
