@@ -7,7 +7,6 @@ from enum import IntEnum
 from bfcl_gate.errors import GateDataError
 from edge_agentic.core.errors import (
     BadInputError,
-    EngineError,
     RequirementError,
     StorageError,
 )
@@ -33,7 +32,6 @@ _BY_TYPE: tuple[tuple[type[Exception], ExitCode], ...] = (
     (RequirementError, ExitCode.NOT_READY),
     (SandboxUnavailable, ExitCode.NOT_READY),
     (SandboxError, ExitCode.RUN_INVALID),
-    (EngineError, ExitCode.RUN_INVALID),
     (StorageError, ExitCode.RUN_INVALID),
     # What the operating system refuses: a name too long, a folder without permission.
     (OSError, ExitCode.BAD_INPUT),

@@ -17,10 +17,6 @@ class RequirementError(EdgeAgenticError):
     """The machine lacks what the run needs: a sandbox, a tool, a package (exit code 6)."""
 
 
-class EngineError(EdgeAgenticError):
-    """The engine can't go on: the rest of the run would be meaningless (exit code 4)."""
-
-
 class StorageError(EdgeAgenticError):
     """Results can't be written any more; what was written is whole (exit code 4)."""
 

@@ -120,11 +120,7 @@ class Engine(Protocol):
         """Tokens of the rendered prompt, without evaluating it; None where unknown."""
 
     def generate(self, request: ChatRequest) -> Completion:
-        """Answer one request.
-
-        Raises:
-            EngineError: the engine is lost; no further request can succeed.
-        """
+        """Answer one request; whatever goes wrong is an outcome."""
 
     def close(self) -> None:
         """Free the model. Safe to call twice."""

@@ -134,7 +134,6 @@ def play(
     """Play every conversation of a pack, one at a time, in order.
 
     Raises:
-        EngineError: the engine is lost.
         SandboxError: the sandbox itself failed.
     """
     for conversation in pack.conversations:

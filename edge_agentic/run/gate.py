@@ -32,9 +32,6 @@ def run_gate(
     """Ask every case once, in file order.
 
     Gate events carry no times: a run whose gate fails must hold no figure of speed.
-
-    Raises:
-        EngineError: the engine is lost.
     """
     journal.write(
         "gate_started",
@@ -48,9 +45,9 @@ def run_gate(
     right = 0
     for asked, case in enumerate(dataset.cases, start=1):
         completion = engine.generate(case_request(case, max_output_tokens, turn_timeout_s))
-        interrupt.check()
         right += _record(case, completion, journal)
         progress.step(f"{right} of {asked} right")
+        interrupt.check()
     journal.write("gate_finished")
 
 

@@ -67,8 +67,8 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
     Raises:
         BadInputError: a file or option can't be used; found before anything is measured.
         RequirementError, SandboxUnavailable: the machine lacks something.
-        EngineError: the engine was lost; the directory holds what was measured.
-        RunInterrupted, KeyboardInterrupt: a signal; the directory holds what was measured.
+        StorageError, SandboxError: the disk or the sandbox failed; what was measured is kept.
+        RunInterrupted, KeyboardInterrupt: a signal; what was measured is kept.
     """
     progress = progress or Silent()
     job = _prepare(settings, progress)
@@ -148,12 +148,12 @@ class _Job:
         # Closed here: an interruption must remove the workspace before it goes on.
         with closing(play(self.pack, engine, self.limits, self._open_workspace)) as records:
             for record in records:
-                interrupt.check()
                 if isinstance(record, TurnRecord):
                     journal.write("turn", **record.to_json())
                     progress.step(_speed_note(record))
                 else:
                     journal.write("conversation_finished", **record.to_json())
+                interrupt.check()
         journal.write("replay_finished", t_ns=monotonic_ns())
 
     def _open_workspace(self, conversation_id: str) -> AbstractContextManager[Sandbox | None]:
