@@ -11,6 +11,7 @@ from rich.text import Text
 
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.text import one_line
+from edge_agentic.measure.statistics import smallest_sample
 
 _TIMES: Final = (
     ("ttft_s", "time to first token"),
@@ -23,8 +24,6 @@ _TIMES: Final = (
     ("conversation_s", "conversation"),
 )
 _LEAST_WIDTH: Final = 72
-_FEW: Final = 11
-"""The smallest sample that has an early-stopping estimate of its median."""
 _TIME_COLUMNS: Final = ("p50", "p90", "p99", "mean")
 
 
@@ -169,8 +168,9 @@ class _Page:
             )
         if table.row_count:
             self._console.print(table)
-        if any(0 < replay[key]["n"] < _FEW for key, _ in _TIMES):
-            self._bullets([f"of fewer than {_FEW} values, LoadGen's percentiles are low ones"])
+        few = smallest_sample(50)
+        if any(0 < replay[key]["n"] < few for key, _ in _TIMES):
+            self._bullets([f"of fewer than {few} values, LoadGen's percentiles are low ones"])
         self._rows(missing)
 
     def _quality(self, replay: JsonObject) -> None:

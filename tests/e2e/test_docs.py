@@ -123,6 +123,13 @@ def test_the_overhead_benchmark_prints_what_the_readme_shows(
     assert names == [line.split()[0] for line in shown.splitlines()]
 
 
+@pytest.mark.parametrize("script", ["gate_reference.py", "harness_overhead.py"])
+def test_a_benchmark_names_a_missing_file_in_one_line(script: str, tmp_path: Path) -> None:
+    done = shell(f"python {REPOSITORY / 'benchmarks' / script} absent", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: absent: no such") and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_other_docs_show_commands_only_where_a_test_runs_them(path: Path) -> None:
     assert not [block for block in blocks(path) if block.language in ("console", "sh", "json")]
