@@ -68,6 +68,28 @@ def aggregate(issued: Iterable[str], verdicts: Iterable[tuple[str, bool]]) -> Sc
     return _scores(counts, answered=len(right), issued=len(scored))
 
 
+def case_weights(issued: Iterable[str]) -> dict[str, dict[str, Fraction]]:
+    """Return what one right answer adds to each gated score, as a share, by score and subset.
+
+    A subset that no aggregate counts is absent.
+
+    Raises:
+        ValueError: An id names no subset.
+    """
+    scored = [case_id for case_id in dict.fromkeys(issued) if subset_of(case_id).category]
+    counts = _counts(scored, {})
+    normalized = _normalized_weights(_weights_by_category(counts))
+    return {
+        OVERALL: {name: Fraction(1, len(scored)) for name in counts},
+        NORMALIZED: {name: weight / counts[name][1] for name, weight in normalized.items()},
+    }
+
+
+def percent(share: Fraction | float) -> float:
+    """Return a share in percent with two decimals, as the reference rounds its scores."""
+    return round(float(share * 100), 2)
+
+
 def _counts(issued: Iterable[str], right: Mapping[str, bool]) -> _Counts:
     totals: Counter[str] = Counter()
     hits: Counter[str] = Counter()
@@ -79,16 +101,8 @@ def _counts(issued: Iterable[str], right: Mapping[str, bool]) -> _Counts:
 
 
 def _scores(counts: _Counts, *, answered: int, issued: int) -> Scores:
-    by_category = {
-        category.value: weights
-        for category in Category
-        if (weights := _category_weights(category, counts))
-    }
-    normalized = {
-        name: weight / len(by_category)
-        for weights in by_category.values()
-        for name, weight in weights.items()
-    }
+    by_category = _weights_by_category(counts)
+    normalized = _normalized_weights(by_category)
     intervals = {name: _percents(wilson(*count)) for name, count in counts.items()}
     for name, weights in by_category.items():
         intervals[name] = _interval(weights, counts)
@@ -97,14 +111,31 @@ def _scores(counts: _Counts, *, answered: int, issued: int) -> Scores:
         intervals[OVERALL] = _percents(wilson(pooled, issued))
         intervals[NORMALIZED] = _interval(normalized, counts)
     return Scores(
-        overall_accuracy=_percent(Fraction(pooled, issued)) if counts else None,
+        overall_accuracy=percent(Fraction(pooled, issued)) if counts else None,
         normalized_single_turn_score=_mean(normalized, counts) if counts else None,
         category_scores={name: _mean(weights, counts) for name, weights in by_category.items()},
-        subset_scores={name: _percent(Fraction(*counts[name])) for name in sorted(counts)},
+        subset_scores={name: percent(Fraction(*counts[name])) for name in sorted(counts)},
         total_samples=answered,
         issued_samples=issued,
         interval95=intervals,
     )
+
+
+def _weights_by_category(counts: _Counts) -> dict[str, dict[str, Fraction]]:
+    return {
+        category.value: weights
+        for category in Category
+        if (weights := _category_weights(category, counts))
+    }
+
+
+def _normalized_weights(by_category: Mapping[str, Mapping[str, Fraction]]) -> dict[str, Fraction]:
+    """Return the weight of each subset in the mean of the categories."""
+    return {
+        name: weight / len(by_category)
+        for weights in by_category.values()
+        for name, weight in weights.items()
+    }
 
 
 def _category_weights(category: Category, counts: _Counts) -> dict[str, Fraction]:
@@ -123,16 +154,12 @@ def _place(subset: Subset) -> str:
 
 
 def _mean(weights: Mapping[str, Fraction], counts: _Counts) -> float:
-    return _percent(sum(weight * Fraction(*counts[name]) for name, weight in weights.items()))
+    return percent(sum(weight * Fraction(*counts[name]) for name, weight in weights.items()))
 
 
 def _interval(weights: Mapping[str, Fraction], counts: _Counts) -> tuple[float, float]:
     return _percents(weighted_mean((weight, *counts[name]) for name, weight in weights.items()))
 
 
-def _percent(share: Fraction | float) -> float:
-    return round(float(share * 100), 2)
-
-
 def _percents(limits: tuple[float, float]) -> tuple[float, float]:
-    return _percent(limits[0]), _percent(limits[1])
+    return percent(limits[0]), percent(limits[1])

@@ -84,8 +84,8 @@ def load_dataset(
         subsets: The subsets to load; by default every one that has a file.
 
     Raises:
-        GateDataError: A file is missing or cannot be read as cases, an id comes twice, a question
-            and its expected calls are not both there, or the subset's language has no checker.
+        GateDataError: A file is missing or cannot be read as cases, an id comes twice, or a
+            question and its expected calls are not both there.
     """
     unknown = sorted(set(subsets or ()) - SUBSETS.keys())
     if unknown:
@@ -156,12 +156,7 @@ def _name(files: _Files) -> str:
 
 def _read_subset(files: _Files, subset: Subset) -> Iterator[Case]:
     path = _file(files.root, subset)
-    language = LANGUAGES.get(subset.language)
-    if language is None:
-        raise GateDataError(
-            f"{path}: subset {subset.name}: {subset.language} cases cannot be checked by this "
-            "version; name the subsets to load, without this one"
-        )
+    language = LANGUAGES[subset.language]
     answers = path.parent / _ANSWERS / path.name
     expected = dict(_rows(files, answers)) if subset.rule.has_ground_truth else {}
     for case_id, (line, row) in _rows(files, path):

@@ -10,7 +10,7 @@ from bfcl_gate.languages import LANGUAGES, Language
 from bfcl_gate.request import tool_name
 from bfcl_gate.shapes import JsonObject
 from bfcl_gate.subsets import SUBSETS, Rule
-from bfcl_gate.values import Problem, show
+from bfcl_gate.values import NotJudgedError, Problem, show
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ def check(case: Case, answer: Answer) -> Verdict:
         return Verdict(False, "relevance:no_tool_call", "no call where one is needed")
     try:
         problem = _calls_problem(case, all_calls(answer), subset.rule, LANGUAGES[subset.language])
+    except NotJudgedError as error:
+        problem = error.problem
     except RecursionError:
         problem = Problem("answer:too_deep", "an argument is nested too deeply to be compared")
     return Verdict(True) if problem is None else Verdict(False, problem.error_type, problem.detail)
@@ -95,15 +97,17 @@ def _call_problem(
         detail = f"{show(call.name)} is called where {tool_name(name)!r} is expected"
         return Problem("simple_function_checker:wrong_func_name", detail)
     parameters = functions[name]["parameters"]
-    # Parity: an array of names in place of an object passes for having those parameters.
-    given = call.arguments if isinstance(call.arguments, (dict, list)) else None
-    if given is not None:
+    given = call.arguments
+    # Parity: in place of an object, an array of names, or a text that holds them, passes for having
+    # those parameters.
+    if isinstance(given, (dict, list, str)):
         for parameter in parameters["required"]:
             if parameter not in given:
                 return _missing(parameter, "missing_required")
     if not isinstance(given, dict):
-        detail = f"the arguments are not an object: {show(call.arguments)}"
-        return Problem("answer:arguments_not_an_object", detail)
+        raise NotJudgedError(
+            "arguments_not_an_object", f"the arguments are not an object: {show(given)}"
+        )
     return _arguments_problem(parameters["properties"], accepted, given, language)
 
 

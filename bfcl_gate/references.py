@@ -157,9 +157,8 @@ def load_references(path: Path = _BUNDLED) -> References:
 def decide(scores: Scores, reference: Reference | Floor) -> GateDecision:
     """Compare the scores, in percent with two decimals, with the thresholds.
 
-    A score passes when it is at least its threshold: every threshold must be reached, and there is
-    no upper bound. Both sides are decimal numbers, so 83.64 does not pass 0.97 x 86.23 = 83.6431. A
-    score that is None falls short. Source: MLPerf Inference v6.1 edge-agentic rules.
+    Every threshold must be reached, and there is no upper bound. Source: MLPerf Inference v6.1
+    edge-agentic rules.
     """
     found = {
         OVERALL: scores.overall_accuracy,
@@ -167,13 +166,29 @@ def decide(scores: Scores, reference: Reference | Floor) -> GateDecision:
     }
     thresholds = reference.thresholds()
     shortfalls = tuple(
-        f"{name}: {found[name]} % is below the threshold of {threshold} %"
+        _shortfall(name, found[name], threshold)
         for name, threshold in thresholds.items()
-        if (score := found[name]) is None or Decimal(str(score)) < threshold
+        if not reaches(found[name], threshold)
     )
     return GateDecision(
         not shortfalls, {name: float(value) for name, value in thresholds.items()}, shortfalls
     )
+
+
+def reaches(score: float | None, threshold: Decimal) -> bool:
+    """Return whether a score, in percent with two decimals, is at least the threshold.
+
+    Both sides are decimal numbers, so 83.64 does not reach 0.97 x 86.23 = 83.6431. A score that is
+    None reaches nothing.
+    """
+    return score is not None and Decimal(str(score)) >= threshold
+
+
+def _shortfall(name: str, score: float | None, threshold: Decimal) -> str:
+    if score is None:
+        return f"{name}: no score, the threshold is {threshold} %"
+    points = threshold - Decimal(str(score))
+    return f"{name}: {score} % is {points} points below the threshold of {threshold} %"
 
 
 def _entries(

@@ -5,22 +5,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bfcl_gate.cases import Case
+from bfcl_gate.languages import LANGUAGES, Language
 from bfcl_gate.request import tool_name
+from bfcl_gate.shapes import JsonObject
 from bfcl_gate.subsets import SUBSETS, Rule
 
 
 def right_tool_calls(case: Case) -> list[dict[str, Any]]:
     """Return OpenAI-shaped tool calls that answer the case rightly; an empty list is no call.
 
-    Each parameter takes its first accepted value; one that may be left out is left out.
+    Each parameter takes its first accepted value, written in the language of the function; one that
+    may be left out is left out. Some official cases accept no answer at all; these calls are then
+    wrong too.
     """
     if case.ground_truth is None:
         needs_call = SUBSETS[case.subset].rule is Rule.ANY_CALL
         return [_tool_call(0, _any_name(case), {})] if needs_call else []
-    required = {f["name"]: f["parameters"]["required"] for f in case.functions}
+    language = LANGUAGES[SUBSETS[case.subset].language]
+    parameters = {function["name"]: function["parameters"] for function in case.functions}
     calls = [next(iter(expected.items())) for expected in case.ground_truth]
     return [
-        _tool_call(index, tool_name(name), _arguments(accepted, required[name]))
+        _tool_call(index, tool_name(name), _arguments(accepted, parameters[name], language))
         for index, (name, accepted) in enumerate(calls)
     ]
 
@@ -58,12 +63,18 @@ def _tool_call(index: int, name: str, arguments: Mapping[str, object]) -> dict[s
 
 
 def _arguments(
-    accepted: Mapping[str, Sequence[object]], required: Sequence[str]
+    accepted: Mapping[str, Sequence[object]], parameters: JsonObject, language: Language
 ) -> dict[str, object]:
-    return {
+    chosen = {
         parameter: _plain(_first(choices))
         for parameter, choices in accepted.items()
-        if parameter in required or "" not in choices
+        if parameter in parameters["required"] or "" not in choices
+    }
+    schemas = parameters["properties"]
+    return {
+        # Official data expects some parameters that it does not describe.
+        parameter: language.argument(schemas[parameter], value) if parameter in schemas else value
+        for parameter, value in chosen.items()
     }
 
 

@@ -69,7 +69,7 @@ def read_ground_truth(
         if not isinstance(parameters, dict):
             raise ValueError(f"function {name!r}: the expected parameters must be an object")
         for parameter, accepted in parameters.items():
-            if not isinstance(accepted, list) or not _dicts_list_choices(accepted):
+            if not isinstance(accepted, list) or not _dicts_hold_choices(accepted):
                 raise ValueError(
                     f"function {name!r}: parameter {parameter!r}: accepted values must be a list, "
                     "and so must those of each key of an accepted object"
@@ -98,20 +98,24 @@ def _check_parameters(parameters: object, language: Language) -> None:
 
 
 def _is_type(declared: object, language: Language) -> bool:
-    return isinstance(declared, str) and declared in language.declared_types
+    return isinstance(declared, str) and declared in language.types
 
 
 def _types(language: Language) -> str:
-    return ", ".join(sorted(language.declared_types))
+    return ", ".join(sorted(language.types))
 
 
-def _dicts_list_choices(accepted: list[object]) -> bool:
-    """Whether each accepted dict, alone or in a list, maps every key to a list of values."""
+def _dicts_hold_choices(accepted: list[object]) -> bool:
+    """Whether each accepted dict, alone or in a list, maps every key to a list of values.
+
+    A string in place of the list passes: official data has one, and the reference takes each of its
+    characters as a value.
+    """
     entries = [
         item for entry in accepted for item in (entry if isinstance(entry, list) else [entry])
     ]
     return all(
-        isinstance(choices, list)
+        isinstance(choices, (list, str))
         for entry in entries
         if isinstance(entry, dict)
         for choices in entry.values()

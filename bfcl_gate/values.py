@@ -1,4 +1,4 @@
-"""Compare one argument with its declared type and accepted values, for Python functions.
+"""Compare one argument with its declared type and accepted values.
 
 The rules are those of the BFCL v4 reference, oddities included: scores are comparable only if
 every verdict is the same. A comment marked "parity" explains each rule that looks like a mistake.
@@ -8,20 +8,7 @@ import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-PYTHON_TYPES: Final[Mapping[str, type]] = {
-    "string": str,
-    "integer": int,
-    "float": float,
-    "boolean": bool,
-    "array": list,
-    "tuple": list,
-    "dict": dict,
-    # Parity: "any" is a string, unless the accepted values are of another type.
-    "any": str,
-}
-ARRAY_TYPES: Final = frozenset({"array", "tuple"})
+from typing import Final
 
 _IGNORED_IN_STRINGS: Final = re.compile(r"[ ,./\-_*^]")
 _SHOWN_CHARS: Final = 80
@@ -35,35 +22,42 @@ class Problem:
     detail: str
 
 
+class NotJudgedError(Exception):
+    """The reference raises on such an answer, so that it counts as wrong."""
+
+    def __init__(self, error_type: str, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = Problem(f"answer:{error_type}", detail)
+
+
 def value_problem(
-    schema: Mapping[str, Any], accepted: Sequence[object], value: object
+    value: object, accepted: Sequence[object], expected_type: type, item_type: type | None
 ) -> Problem | None:
-    """Say what is wrong with `value` for a parameter of `schema`, or None where it is accepted.
+    """Say what is wrong with `value`, or None where it is accepted.
 
-    An integer stands for a float; a bool is never an integer; a tuple stands for a list only where
-    a tuple is declared. A value of the type that the accepted values have is compared as it is,
-    even if the declared type is another. Source: BFCL v4.
+    A bool is never an integer. A value of the type that the accepted values have is compared as it
+    is, even if the declared type is another. Source: BFCL v4.
+
+    Args:
+        value: The argument, as it was read.
+        accepted: The accepted values; "" says that the parameter may be missing.
+        expected_type: The declared type.
+        item_type: The declared type of the items, for a list that declares one.
+
+    Raises:
+        ValueError: The reference raises on such a value.
     """
-    declared = schema["type"]
-    expected_type = PYTHON_TYPES[declared]
-    item_type = PYTHON_TYPES[schema["items"]["type"]] if declared in ARRAY_TYPES else None
-    if declared == "tuple" and type(value) is tuple:
-        value = list(value)
-    elif declared == "float" and type(value) is int:
-        try:
-            value = float(value)
-        except OverflowError:
-            return Problem("value_error:others", "the integer is too large for a float")
-
     accepted_type = _first_type(accepted)
     if type(value) is expected_type:
         if isinstance(value, list) and item_type and not _items_fit(value, accepted, item_type):
-            return Problem("type_error:nested", f"{show(value)} has items of a wrong type")
+            # Parity: without accepted values, the whole list has a wrong type.
+            kind = "nested" if accepted else "simple"
+            return Problem(f"type_error:{kind}", f"{show(value)} has items of a wrong type")
         as_declared = accepted_type is None or accepted_type is expected_type
     elif accepted_type is not None and type(value) is accepted_type:
         as_declared = False
     else:
-        return Problem("type_error:simple", f"{show(value)} is not of type {declared}")
+        return Problem("type_error:simple", f"{show(value)} is no {expected_type.__name__}")
 
     if as_declared:
         if type(value) is dict:
@@ -171,7 +165,7 @@ def _dicts_entry_problem(value: Sequence[object], entry: object) -> Problem | No
         return Problem("value_error:list_dict_count", f"{len(value)} dicts for {len(expected)}")
     for item, choice in zip(value, expected, strict=True):
         if not isinstance(item, dict):
-            return Problem("value_error:dict_value", f"{show(item)} is not a dict")
+            raise ValueError(f"{show(item)} is not a dict")
         problem = _dict_problem(item, [choice])
         if problem is not None:
             return problem

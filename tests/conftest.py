@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge_agentic.engine.model_store import fetch_model, model_path
+from edge_agentic.run.official_data import is_fetched, official_path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -28,6 +29,14 @@ def shared_data() -> Path:
 def official_trace(shared_data: Path) -> Path:
     """The official MLPerf performance set."""
     return shared_data / "agentic_coding_2.5h.jsonl"
+
+
+@pytest.fixture(scope="session")
+def official_bfcl() -> Path:
+    """The official gate data, if it was fetched; skips where it is not."""
+    if not is_fetched():
+        pytest.skip("no official gate data: run edge-agentic data fetch bfcl-v4")
+    return official_path()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,6 @@ from hypothesis import strategies as st
 from bfcl_gate.answers import Answer
 from bfcl_gate.cases import Case, load_dataset
 from bfcl_gate.checker import Verdict, check
-from bfcl_gate.languages import LANGUAGES
-from bfcl_gate.subsets import SUBSETS, subset_of
-
-REPO = Path(__file__).parents[1]
-SHARED = Path(os.environ.get("EDGE_AGENTIC_SHARED", REPO / "../shared"))
-GOLDEN = SHARED / "data" / "golden_bfcl_public.jsonl"
-# The directory of the official BFCL v4 data files.
-OFFICIAL = os.environ.get("EDGE_AGENTIC_BFCL")
 
 MESSAGES = ({"role": "user", "content": "hi"},)
 COUNT = "parallel_function_checker_no_order:wrong_count"
@@ -60,7 +51,7 @@ def judge_value(schema: dict[str, Any] | str, accepted: list[Any], value: Any) -
         ("float", [3.5], 3.5, None),
         ("float", [3], 3.0, None),
         ("float", [1.0], True, "type_error:simple"),
-        ("float", [1.0], 10**400, "value_error:others"),
+        ("float", [1.0], 10**400, "answer:unreadable_value"),
         ("boolean", [True], True, None),
         ("boolean", [True], 1, "type_error:simple"),
         ("boolean", [True], False, "value_error:others"),
@@ -85,6 +76,10 @@ def judge_value(schema: dict[str, Any] | str, accepted: list[Any], value: Any) -
         ("dict", [{"a": [1]}, {"a": [2]}], {"a": 2}, None),
         ("dict", [{"b": [1]}, {"a": [2]}], {"a": 3}, "value_error:dict_value"),
         ("dict", [""], {}, "dict_checker:unclear"),
+        # A string of choices counts as its characters, and as optional.
+        ("dict", [{"a": "b-c"}], {"a": "B"}, None),
+        ("dict", [{"a": "b-c"}], {"a": "b-c"}, "value_error:dict_value"),
+        ("dict", [{"a": "b-c"}], {}, None),
         ("dict", [{"a": [1]}], '{"a": 1}', "type_error:simple"),
         (array("integer"), [[1, 2]], [1, 2], None),
         (array("integer"), [[1, 2]], [2, 1], "value_error:list/tuple"),
@@ -100,7 +95,7 @@ def judge_value(schema: dict[str, Any] | str, accepted: list[Any], value: Any) -
         (array("float"), [[1.0], ""], ["1"], "value_error:list/tuple"),
         (array("float"), [[1.0], ""], [], None),
         (array("float"), [[1.0]], [], "value_error:list/tuple"),
-        (array("float"), [], [], "type_error:nested"),
+        (array("float"), [], [], "type_error:simple"),
         # Items are not looked into: one level is checked.
         (array("array"), [[[1]]], [["1"]], "value_error:list/tuple"),
         (array("array"), [[["A"]]], [["a"]], "value_error:list/tuple"),
@@ -109,7 +104,7 @@ def judge_value(schema: dict[str, Any] | str, accepted: list[Any], value: Any) -
         (array("dict"), [[{"a": [1]}]], [{"b": 1}], "value_error:dict_key"),
         (array("dict"), [[{"a": [1]}]], [], "value_error:list_dict_count"),
         (array("dict"), [[{"a": [1]}], ""], [], None),
-        (array("dict"), ["", [{"a": [1]}]], [5], "value_error:dict_value"),
+        (array("dict"), ["", [{"a": [1]}]], [5], "answer:unreadable_value"),
         (array("integer"), ["abc"], [1], "value_error:others"),
         (array("string"), [["x"], "abc"], ["a", "b", "c"], None),
     ],
@@ -120,22 +115,13 @@ def test_a_value_is_judged_by_declared_type_and_accepted_values(
     assert judge_value(declared, accepted, value) == error
 
 
-@pytest.mark.parametrize(
-    ("declared", "error"),
-    [("tuple", None), ("array", "type_error:simple")],
-)
-def test_a_python_tuple_is_a_list_only_where_a_tuple_is_declared(
-    declared: str, error: str | None
-) -> None:
-    schema = {"type": declared, "items": {"type": "integer"}}
-    case = Case(
-        "simple_python_0",
-        "simple_python",
-        MESSAGES,
-        (function(x=schema),),
-        ({"f": {"x": [[1, 2]]}},),
-    )
-    assert check(case, Answer(text="f(x=(1, 2))")).error_type == error
+@pytest.mark.parametrize("declared", ["array", "tuple"])
+@pytest.mark.parametrize("answer", [calls({"x": [1, 2]}), Answer(text="f(x=(1, 2))")])
+def test_a_tuple_is_a_list(declared: str, answer: Answer) -> None:
+    offered = (function(x={"type": declared, "items": {"type": "integer"}}),)
+    truth = ({"f": {"x": [[1, 2]]}},)
+    case = Case("simple_python_0", "simple_python", MESSAGES, offered, truth)
+    assert check(case, answer).valid
 
 
 SIMPLE = Case(
@@ -160,6 +146,12 @@ SIMPLE = Case(
         ("m_f", '{"x": 1, ', "simple_function_checker:missing_required"),
         ("m_f", "[1]", "simple_function_checker:missing_required"),
         ("m_f", '["x"]', "answer:arguments_not_an_object"),
+        (
+            "m_f",
+            json.dumps(json.dumps(json.dumps("y"))),
+            "simple_function_checker:missing_required",
+        ),
+        ("m_f", json.dumps(json.dumps(json.dumps("xy"))), "answer:arguments_not_an_object"),
         ("m_f", "null", "answer:arguments_not_an_object"),
         ("m_f", "5", "answer:arguments_not_an_object"),
     ],
@@ -209,6 +201,14 @@ def test_parallel_calls_are_matched_greedily(
     assert check(parallel(*accepted), answer).error_type == error
 
 
+def test_what_the_reference_raises_on_is_wrong_wherever_it_stands() -> None:
+    answer = calls({"x": "a"}, None)
+    assert check(parallel(["a"], ["b"]), answer).error_type == "answer:arguments_not_an_object"
+    # The first expected call finds no match before that is seen.
+    answer = calls({"x": "c"}, {"x": "d"})
+    assert check(parallel(["a"], ["b"]), answer).error_type == NO_MATCH
+
+
 IRRELEVANT = Case("irrelevance_0", "irrelevance", MESSAGES, (function(),))
 RELEVANT = Case("live_relevance_0-0-0", "live_relevance", MESSAGES, (function(),))
 NATIVE_TEXT = '[{"function": {"name": "f", "arguments": "{}"}}]'
@@ -221,7 +221,7 @@ NATIVE_TEXT = '[{"function": {"name": "f", "arguments": "{}"}}]'
         (calls('{"a":'), True, False),
         (Answer([{"function": {"arguments": "{}"}}]), True, False),
         (Answer(text=NATIVE_TEXT), True, False),
-        (Answer([{"function": "foo"}]), False, False),
+        (Answer([{"function": "foo"}]), False, True),
         (Answer(text=""), False, False),
         (Answer(text="None of them can help."), False, False),
         (Answer(text="f(x=1)"), False, True),
@@ -304,26 +304,22 @@ def test_deep_arguments_are_wrong_and_do_not_raise(depth: int) -> None:
     assert not check(SIMPLE, calls(text, name="m_f")).valid
 
 
-@pytest.mark.skipif(
-    OFFICIAL is None or not GOLDEN.is_file(),
-    reason="needs EDGE_AGENTIC_BFCL (the official data files) and EDGE_AGENTIC_SHARED",
-)
-def test_every_golden_verdict_of_the_reference_is_matched_quickly() -> None:
-    assert OFFICIAL is not None
-    ours = [name for name, subset in SUBSETS.items() if subset.language in LANGUAGES]
-    cases = {case.id: case for case in load_dataset(Path(OFFICIAL), subsets=ours).cases}
-    rows = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
-    rows = [row for row in rows if subset_of(row["sample_id"]).language in LANGUAGES]
-    start = time.process_time()
+def test_every_golden_verdict_of_the_reference_is_matched(
+    official_bfcl: Path, shared_data: Path
+) -> None:
+    cases = {case.id: case for case in load_dataset(official_bfcl).cases}
+    lines = (shared_data / "golden_bfcl_public.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     differing = []
     for row in rows:
         output = row["model_output"]
         answer = Answer(text=output) if isinstance(output, str) else Answer(output)
         verdict = check(cases[row["sample_id"]], answer)
-        # Where the reference raises, ours is wrong with a type of its own.
-        error = row["error_type"] if row["valid"] is not None else verdict.error_type
-        if (verdict.valid, verdict.error_type) != (bool(row["valid"]), error):
+        if row["valid"] is None:  # the reference raises: ours is wrong with a type of its own
+            agrees = (verdict.error_type or "").startswith("answer:")
+        else:
+            agrees = (verdict.valid, verdict.error_type) == (row["valid"], row["error_type"])
+        if not agrees:
             differing.append((row["sample_id"], row["variant"], verdict))
     assert differing == []
-    assert len(rows) > 5_000
-    assert time.process_time() - start < 10
+    assert len(rows) > 5_500

@@ -1,9 +1,15 @@
-from typing import Any
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
-from bfcl_gate.cases import Case
+from bfcl_gate.cases import Case, load_dataset
 from bfcl_gate.request import messages, tools
+
+OFFICIAL_REQUESTS_SHA256: Final = "1e283cf0b0912f37ac9f4d7e5f8e0627ed20d2fd049b93d3d85bebbc976a2eb7"
+"""Of the JSON of [id, messages, tools] of each case, as the reference converts them."""
 
 
 def case(parameters: dict[str, Any], content: str | None = "hi", name: str = "f") -> Case:
@@ -13,7 +19,9 @@ def case(parameters: dict[str, Any], content: str | None = "hi", name: str = "f"
 
 
 def schema(of: dict[str, Any]) -> Any:
-    return tools(case(of))[0]["function"]["parameters"]
+    """The JSON schema of a parameter that is declared as `of`."""
+    offered = tools(case({"type": "dict", "properties": {"p": of}}))
+    return offered[0]["function"]["parameters"]["properties"]["p"]
 
 
 def test_null_content_becomes_the_empty_string() -> None:
@@ -51,6 +59,14 @@ def test_a_function_becomes_an_openai_tool_without_dots_in_its_name() -> None:
         ("integer", "integer"),
         ("boolean", "boolean"),
         ("a type nobody knows", "string"),
+        ("long", "integer"),
+        ("Bigint", "integer"),
+        ("double", "number"),
+        ("char", "string"),
+        ("String", "string"),
+        ("Boolean", "string"),
+        ("ArrayList", "array"),
+        ("HashMap", "object"),
     ],
 )
 def test_types_become_those_of_json_schema(declared: str, json_type: str) -> None:
@@ -76,5 +92,27 @@ def test_types_are_converted_at_every_depth_and_the_rest_stays() -> None:
 
 
 def test_a_parameter_named_type_is_no_type() -> None:
-    converted = schema({"type": "dict", "properties": {"type": {"type": "float"}}})
-    assert converted["properties"] == {"type": {"type": "number"}}
+    converted = schema({"type": "dict", "properties": {"type": {"type": "long"}}})
+    assert converted["properties"] == {"type": {"type": "integer"}}
+
+
+def test_a_float_is_told_in_words_too_but_no_float_of_an_array() -> None:
+    told = {"type": "number", "format": "float", "description": "In m. This is a float type value."}
+    assert schema({"type": "float", "description": "In m."}) == told
+    point = {"type": "dict", "properties": {"x": {"type": "float", "description": "In m."}}}
+    assert schema({"type": "array", "items": point})["items"]["properties"]["x"] == told
+    assert schema({"type": "array", "items": {"type": "float"}})["items"] == {"type": "number"}
+    assert schema({"type": "double"}) == {"type": "number"}
+
+
+def test_a_message_carries_nothing_but_role_and_content() -> None:
+    message = {"role": "user", "content": None, "name": "x"}
+    asked = Case("irrelevance_0", "irrelevance", (message,), ())
+    assert messages(asked) == [{"role": "user", "content": ""}]
+
+
+def test_every_official_request_is_the_one_that_the_reference_sends(official_bfcl: Path) -> None:
+    digest = hashlib.sha256()
+    for asked in load_dataset(official_bfcl).cases:
+        digest.update(json.dumps([asked.id, messages(asked), tools(asked)]).encode())
+    assert digest.hexdigest() == OFFICIAL_REQUESTS_SHA256

@@ -84,4 +84,4 @@ def test_a_cache_that_cannot_be_written_is_exit_6() -> None:
     env = {**os.environ, "EDGE_AGENTIC_CACHE": "/proc/cache"}
     done = subprocess.run(FETCH, capture_output=True, text=True, timeout=60, env=env)
     assert done.returncode == 6
-    assert "can't store the model" in done.stderr and "Traceback" not in done.stderr
+    assert "can't store smollm2-135m" in done.stderr and "Traceback" not in done.stderr

@@ -74,7 +74,7 @@ def test_a_run_whose_gate_failed_shows_why_and_no_speed() -> None:
     text = shown([run_started(), *gate(wrong=SAMPLES), *end()[1:]])
     assert text.startswith("NOT VALID")
     assert "Function-calling gate: not passed" in text
-    assert "overall_accuracy: 0.0 % is below the threshold of 50.0" in squeezed(text)
+    assert "overall_accuracy: 0.0 % is 50.0 points below the threshold of 50.0" in squeezed(text)
     assert "only after the function-calling gate is passed" in squeezed(text)
     assert "tokens/s" not in text
     assert "time to first token" not in text

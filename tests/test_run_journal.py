@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edge_agentic.core.errors import BadInputError, StorageError
+from edge_agentic.run.directory import RunDirectory
 from edge_agentic.run.journal import JournalWriter, read_events
 
 
@@ -61,5 +62,26 @@ def test_an_existing_journal_is_never_overwritten(tmp_path: Path) -> None:
 def test_an_empty_journal_is_bad_input(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_text("")
+    assert read_events(path) == []
     with pytest.raises(BadInputError, match="holds no event"):
-        read_events(path)
+        RunDirectory(tmp_path).events()
+
+
+def test_an_append_cuts_off_what_a_power_cut_left_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalWriter(path) as journal:
+        journal.write("first")
+    with path.open("a") as file:
+        file.write('{"event":"seco')
+    with JournalWriter(path, append=True) as journal:
+        journal.write("third")
+    assert [event["event"] for event in read_events(path)] == ["first", "third"]
+
+
+def test_a_journal_has_one_writer(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with (
+        JournalWriter(path),
+        pytest.raises(BadInputError, match="another process is writing it"),
+    ):
+        JournalWriter(path, append=True)

@@ -105,7 +105,7 @@ def test_a_data_set_that_the_manifest_does_not_name_is_found(finished: Path, pha
 def test_a_foreign_gate_set_is_named_as_unchecked(finished: Path) -> None:
     edit_events(finished, "gate_started", lambda event: event.update(dataset_sha256="0" * 64))
     assert verify_run(finished).unchecked == (
-        "the gate's verdicts: its data set is not the bundled one",
+        "the gate's verdicts: its data set 'gate-mini' is not on this machine",
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from edge_agentic.cli import models, results, run, sandbox, score, traces
+from edge_agentic.cli import data, gate, models, results, run, sandbox, score, traces
 from edge_agentic.cli.exits import code_of, describe
 from edge_agentic.core.interrupt import interruptible
 from edge_agentic.core.text import one_line
@@ -19,10 +19,12 @@ app = typer.Typer(
     help="Benchmark LLM agents on the device itself: gate, replay, measure.",
 )
 app.command("run", help=run.RUN_HELP)(run.command(None))
+app.command("gate", help=gate.HELP)(gate.command)
 app.command("demo", help=run.DEMO_HELP)(run.command(run.DEMO_MODEL))
 app.add_typer(results.app, name="results")
 app.add_typer(traces.app, name="traces")
 app.add_typer(models.app, name="models")
+app.add_typer(data.app, name="data")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(score.app, name="score")
 

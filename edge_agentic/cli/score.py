@@ -1,12 +1,15 @@
-"""`edge-agentic score`: score recorded against generated calls without a run."""
+"""`edge-agentic score`: score recorded answers without a run."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from edge_agentic.run.gate_score import Judged, Samples
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -30,11 +33,10 @@ def inline(
     The score is null where the recorded side holds no known action: that turn is excluded.
     """
     from edge_agentic.core.errors import at_line
-    from edge_agentic.core.jsonio import dump_line, parse_lines, read_bytes
+    from edge_agentic.core.jsonio import dump_line, parse_lines
     from edge_agentic.replay.inline_score import actions, score_turn
 
-    raw = sys.stdin.buffer.read() if str(pairs) == "-" else read_bytes(pairs)
-    for line, pair in parse_lines(raw, pairs):
+    for line, pair in parse_lines(_read(pairs), pairs):
         for key in ("expected_tool_calls", "model_tool_calls"):
             if key not in pair:
                 raise at_line(pairs, line, f"'{key}' is missing; null stands for no calls")
@@ -48,3 +50,95 @@ def inline(
                 }
             )
         )
+
+
+@app.command()
+def gate(
+    answers: Annotated[
+        Path,
+        typer.Argument(
+            help="JSONL lines with sample_id and tool_calls or text; - for standard input.",
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(help="The set they answer: 'bfcl-v4', 'gate-mini', or a directory."),
+    ] = "bfcl-v4",
+    selection: Annotated[
+        str | None,
+        typer.Option(help="'official' or 'all'. [default: official of bfcl-v4, all of other sets]"),
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Say pass or fail against this model's reference.")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Print a line of JSON for every input line instead.")
+    ] = False,
+    verdicts: Annotated[
+        bool,
+        typer.Option("--verdicts", help="The lines hold sample_id and valid; needs no data set."),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the keys of 'gate' in summary.json.")
+    ] = False,
+) -> None:
+    """Judge recorded answers to the gate's cases, and print the aggregates.
+
+    A sample without a line counts as missing, which is wrong; of several lines the first counts.
+    """
+    from edge_agentic.core.errors import BadInputError
+    from edge_agentic.core.jsonio import dump_line
+    from edge_agentic.run.gate_score import (
+        judge_answers,
+        official_samples,
+        read_verdicts,
+        samples_of,
+    )
+    from edge_agentic.run.gate_sets import open_gate_set
+
+    if verdicts:
+        if each:
+            raise BadInputError("--each judges answers; --verdicts has them judged already")
+        samples = official_samples()
+        judged = read_verdicts(_read(answers), answers, samples)
+    else:
+        dataset = open_gate_set(data)
+        judged = judge_answers(_read(answers), answers, dataset)
+        if each:
+            for one in judged:
+                typer.echo(dump_line(one.to_json()))
+            return
+        samples = samples_of(dataset, selection)
+    _aggregate(samples, list(judged), reference, as_json=json)
+
+
+def _aggregate(
+    samples: Samples, judged: list[Judged], reference: str | None, *, as_json: bool
+) -> None:
+    from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.report.terminal import open_console, render_gate
+    from edge_agentic.run.gate_score import find_reference, score
+
+    held_to = None if reference is None else find_reference(reference, samples)
+    section, reasons = score(samples, judged, held_to)
+    outside = {one.sample_id for one in judged} - set(samples.sample_ids)
+    if outside:
+        typer.echo(
+            f"note: {len(outside)} samples are not in the {samples.selection} selection of "
+            f"{samples.dataset} and are left out",
+            err=True,
+        )
+    if as_json:
+        typer.echo(dump_pretty(section), nl=False)
+    else:
+        render_gate(section, reasons, open_console())
+    if section["passed"] is False:
+        from edge_agentic.cli.exits import ExitCode
+
+        raise typer.Exit(ExitCode.GATE_FAILED)
+
+
+def _read(path: Path) -> bytes:
+    from edge_agentic.core.jsonio import read_bytes
+
+    return sys.stdin.buffer.read() if str(path) == "-" else read_bytes(path)

@@ -54,15 +54,13 @@ def _run_started(journal: Journal, fields: Fields) -> None:
 
 def _gate_started(journal: Journal, fields: Fields) -> None:
     _require_none(journal.gate)
-    sample_ids = fields.texts("sample_ids")
-    if len(set(sample_ids)) < len(sample_ids):
-        raise ValueError("'sample_ids' names a sample twice")
     journal.gate = GateStart(
         dataset=fields.text("dataset"),
         dataset_sha256=fields.text("dataset_sha256"),
         selection=fields.text("selection"),
-        sample_ids=sample_ids,
-        reference=fields.mapping("reference").values,
+        sample_ids=fields.texts("sample_ids"),
+        reference=reference.values if (reference := fields.optional_mapping("reference")) else None,
+        early_stop_error_rate=fields.optional_number("early_stop_error_rate"),
     )
 
 

@@ -59,8 +59,12 @@ class Fields:
 
     def mapping(self, name: str) -> Fields:
         """An object, ready to be read."""
+        return self._required(name, self.optional_mapping(name))
+
+    def optional_mapping(self, name: str) -> Fields | None:
+        """An object, ready to be read, or null."""
         value = self._optional(name, "an object", _is_mapping)
-        return Fields(self._required(name, value), f"{self._where}, '{name}'")
+        return None if value is None else Fields(value, f"{self._where}, '{name}'")
 
     def counts(self, name: str) -> tuple[int, ...]:
         """A list of whole numbers from 0."""

@@ -12,13 +12,26 @@ from edge_agentic.engine.api import TokenCounts, TokenTimes
 
 @dataclass(frozen=True)
 class GateStart:
-    """What the gate set out to ask, and what it is compared with."""
+    """What the gate set out to ask, in order, and what it is compared with."""
 
     dataset: str
-    dataset_sha256: str
+    dataset_sha256: str | None
     selection: str
     sample_ids: tuple[str, ...]
-    reference: Mapping[str, Any]
+    reference: Mapping[str, Any] | None
+    """None where there is no verdict to come: a part of a set was asked."""
+    early_stop_error_rate: float | None = None
+    """None where every case is asked."""
+
+    def __post_init__(self) -> None:
+        """Refuse a sample that comes twice, and an early stop without anything to decide."""
+        if len(set(self.sample_ids)) < len(self.sample_ids):
+            raise ValueError("'sample_ids' names a sample twice")
+        if self.early_stop_error_rate is not None:
+            if not 0 < self.early_stop_error_rate < 0.5:
+                raise ValueError("'early_stop_error_rate' must be above 0 and below 0.5")
+            if self.reference is None:
+                raise ValueError("'early_stop_error_rate' needs a reference")
 
 
 @dataclass(frozen=True)

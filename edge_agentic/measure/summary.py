@@ -36,7 +36,8 @@ def build_summary(manifest: Mapping[str, Any], events: Iterable[Mapping[str, Any
     journal = read_journal(events)
     reasons: Reasons = {}
     gate = gate_section(journal, reasons)
-    invalid = invalid_reasons(journal, gate)
+    gate_only = is_gate_only(manifest)
+    invalid = invalid_reasons(journal, gate, gate_only=gate_only)
     summary = {
         "schema": SUMMARY_SCHEMA,
         "valid": not invalid,
@@ -46,7 +47,7 @@ def build_summary(manifest: Mapping[str, Any], events: Iterable[Mapping[str, Any
         "resumed": journal.sessions > 1,
         "engine": {"kind": engine.text("kind"), "is_model": engine.flag("is_model")},
         "gate": gate,
-        "replay": _replay(journal, gate, reasons),
+        "replay": _replay(journal, gate, reasons, gate_only=gate_only),
         "energy": None,
         "device": dict(facts.mapping("device").values),
         "thermal": None,
@@ -62,8 +63,19 @@ def build_summary(manifest: Mapping[str, Any], events: Iterable[Mapping[str, Any
         raise facts.error("'device' is nested too deeply") from None
 
 
-def _replay(journal: Journal, gate: JsonObject | None, reasons: Reasons) -> JsonObject | None:
+def is_gate_only(manifest: Mapping[str, Any]) -> bool:
+    """Whether the run set out to ask the gate and nothing else: its manifest has no replay."""
+    datasets = manifest.get("datasets")
+    return isinstance(datasets, Mapping) and datasets.get("replay", datasets) is None
+
+
+def _replay(
+    journal: Journal, gate: JsonObject | None, reasons: Reasons, *, gate_only: bool
+) -> JsonObject | None:
     """The replay's section; None unless the gate was passed before it."""
+    if gate_only:
+        reasons["replay"] = "only the gate was asked"
+        return None
     if gate is None or not gate["passed"]:
         reasons["replay"] = "speed is reported only after the function-calling gate is passed"
         return None

@@ -15,15 +15,18 @@ def is_complete(journal: Journal) -> bool:
     return journal.finished and journal.interrupted_by is None
 
 
-def invalid_reasons(journal: Journal, gate: JsonObject | None) -> list[str]:
-    """Every reason against the run, the gravest first; empty for a valid run."""
+def invalid_reasons(journal: Journal, gate: JsonObject | None, *, gate_only: bool) -> list[str]:
+    """Every reason against the run, the gravest first; empty for a valid run.
+
+    `gate_only`: the run set out to ask the gate and nothing else.
+    """
     reasons = []
     if journal.interrupted_by is not None:
         reasons.append(f"The run was interrupted by {journal.interrupted_by}.")
     elif not journal.finished:
         reasons.append("The journal ends before the run did: it was cut short.")
     reasons += _gate_reasons(journal, gate)
-    if gate is not None and gate["passed"]:
+    if gate is not None and gate["passed"] and not gate_only:
         reasons += _replay_reasons(journal)
     return reasons
 
@@ -42,6 +45,8 @@ def _gate_reasons(journal: Journal, gate: JsonObject | None) -> list[str]:
         reasons.append(
             f"The function-calling gate is incomplete: no record of {unrecorded} of {issued} cases."
         )
+    if gate["passed"] is None:
+        reasons.append("Only a part of the gate's set was asked: there is no verdict.")
     reasons += [f"The function-calling gate failed: {line}." for line in gate["shortfalls"]]
     return reasons
 

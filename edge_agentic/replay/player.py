@@ -45,6 +45,14 @@ class ReplayLimits:
 
 
 @dataclass(frozen=True)
+class ReplayPlan:
+    """What is to be replayed, and under which limits."""
+
+    pack: TracePack
+    limits: ReplayLimits
+
+
+@dataclass(frozen=True)
 class TurnRecord:
     """One played turn: the answer, its inline score, and what the recorded calls did."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bfcl_gate.aggregate import NORMALIZED, OVERALL
+from bfcl_gate.subsets import SUBSETS
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.text import one_line
 from edge_agentic.measure.statistics import smallest_sample
@@ -43,6 +45,13 @@ def render_summary(summary: JsonObject, console: Console) -> None:
     _Page(console, summary["null_reasons"]).show(summary)
 
 
+def render_gate(gate: JsonObject, null_reasons: Mapping[str, str], console: Console) -> None:
+    """Print the `gate` section of a summary alone, with the scores of its subsets."""
+    page = _Page(console, null_reasons)
+    page.show_gate(gate, subsets=True)
+    page.show_lines(gate["shortfalls"])
+
+
 class _Page:
     """Writes one summary to one console."""
 
@@ -53,7 +62,11 @@ class _Page:
 
     def show(self, summary: JsonObject) -> None:
         self._verdict(summary)
-        self._gate(summary["gate"])
+        if summary["gate"] is None:
+            self._heading("Function-calling gate")
+            self._line(f"  {self._reason('gate')}")
+        else:
+            self.show_gate(summary["gate"], subsets=summary["replay"] is None)
         self._replay(summary["replay"])
         self._heading("Machine")
         peak = summary["memory"]["peak_rss_mb"]
@@ -72,7 +85,7 @@ class _Page:
             self._line("VALID", "bold green")
         else:
             self._line("NOT VALID", "bold red")
-        self._bullets(summary["invalid_reasons"])
+        self.show_lines(summary["invalid_reasons"])
         engine = summary["engine"]
         if not engine["is_model"]:
             self._line(
@@ -82,22 +95,13 @@ class _Page:
         resumed = ", resumed" if summary["resumed"] else ""
         self._line(f"engine {engine['kind']}, {summary['division']} division{resumed}")
 
-    def _gate(self, gate: JsonObject | None) -> None:
-        if gate is None:
-            self._heading("Function-calling gate")
-            self._line(f"  {self._reason('gate')}")
-            return
+    def show_gate(self, gate: JsonObject, *, subsets: bool) -> None:
+        """The scores of a gate, with or without those of its subsets."""
         self._heading(
             f"Function-calling gate: {_gate_verdict(gate)} ({gate['dataset']}, {gate['selection']})"
         )
         table = _table("  score", "percent", "95 % interval", "needed")
-        overall, normalized = "overall_accuracy", "normalized_single_turn_score"
-        scores = [
-            ("overall", overall, gate[overall]),
-            ("normalized", normalized, gate[normalized]),
-            *((f"  {name}", name, score) for name, score in gate["category_scores"].items()),
-        ]
-        for label, key, score in scores:
+        for label, key, score in _gate_scores(gate, subsets=subsets):
             interval = gate["interval95"].get(key)
             table.add_row(
                 self._text(f"  {label}"),
@@ -106,17 +110,7 @@ class _Page:
                 self._text(_number(gate["thresholds"].get(key), "{:.4f}", missing="")),
             )
         self._console.print(table)
-        kind, name = gate["reference"]["kind"], gate["reference"]["name"]
-        notes = [
-            f"{gate['total_samples']} of {gate['issued_samples']} cases answered, "
-            f"{gate['malformed']} with a malformed call",
-            f"needed: {gate['reference']['factor']:g} of the scores measured for {name} itself"
-            if kind == "reference"
-            else "needed: the floor for models without a reference",
-        ]
-        if gate["overall_accuracy"] is None:
-            notes.insert(0, f"no scores: {self._null_reasons['gate.overall_accuracy']}")
-        self._bullets(notes)
+        self.show_lines(_gate_notes(gate, self._null_reasons))
 
     def _replay(self, replay: JsonObject | None) -> None:
         if replay is None:
@@ -170,7 +164,7 @@ class _Page:
             self._console.print(table)
         few = smallest_sample(50)
         if any(0 < replay[key]["n"] < few for key, _ in _TIMES):
-            self._bullets([f"of fewer than {few} values, LoadGen's percentiles are low ones"])
+            self.show_lines([f"of fewer than {few} values, LoadGen's percentiles are low ones"])
         self._rows(missing)
 
     def _quality(self, replay: JsonObject) -> None:
@@ -212,7 +206,7 @@ class _Page:
     def _line(self, text: str, style: str = "") -> None:
         self._console.print(self._text(text, style))
 
-    def _bullets(self, lines: Iterable[str]) -> None:
+    def show_lines(self, lines: Iterable[str]) -> None:
         """One indented line each, aligned where it wraps."""
         grid = Table.grid(padding=(0, 1))
         grid.add_column(width=3, justify="right")
@@ -239,9 +233,56 @@ class _Page:
 
 
 def _gate_verdict(gate: JsonObject) -> str:
+    if gate["passed"] is None:
+        return "no verdict"
     if gate["passed"]:
         return "passed"
-    return "not finished" if gate["overall_accuracy"] is None else "not passed"
+    decided = gate["overall_accuracy"] is not None or gate["early_stop"] is not None
+    return "not passed" if decided else "not finished"
+
+
+def _gate_scores(gate: JsonObject, *, subsets: bool) -> Iterator[tuple[str, str, float | None]]:
+    """Label, key and score of each row."""
+    early = gate["early_stop"]
+    for label, key in (("overall", OVERALL), ("normalized", NORMALIZED)):
+        yield label, key, gate[key]
+        if early is not None:
+            yield f"  of {early['asked_samples']} cases", "", early["estimates"][key]
+    for category, score in gate["category_scores"].items():
+        yield f"  {category}", category, score
+        for name, subset in SUBSETS.items() if subsets else ():
+            if subset.category is not None and subset.category.value == category:
+                score = gate["subset_scores"].get(name)
+                if score is not None:
+                    yield f"    {name}", name, score
+
+
+def _gate_notes(gate: JsonObject, null_reasons: Mapping[str, str]) -> Iterator[str]:
+    if gate["overall_accuracy"] is None:
+        yield f"no scores: {null_reasons['gate.overall_accuracy']}"
+    answered = f"{gate['total_samples']} of {gate['issued_samples']} cases answered"
+    right = gate["malformed_right"]
+    yield (
+        f"{answered}, {gate['malformed']} with a malformed call"
+        + (f", {right} of them right, as no call was due" if right else "")
+    )
+    if early := gate["early_stop"]:
+        sure = (
+            "whatever the others' answers"
+            if early["certain"]
+            else f"wrong in at most {early['error_rate']:.1%} of runs"
+        )
+        yield (
+            f"early verdict after {early['asked_samples']} of {early['selected_samples']} cases: "
+            f"{sure}"
+        )
+    reference = gate["reference"]
+    if reference is None:
+        yield f"no verdict: {null_reasons['gate.reference']}"
+    elif reference["kind"] == "reference":
+        yield f"needed: {reference['factor']:g} of the scores measured for {reference['name']} itself"
+    else:
+        yield "needed: the floor for models without a reference"
 
 
 def _table(*headers: str) -> Table:

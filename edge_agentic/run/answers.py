@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from bfcl_gate.cases import Case, Dataset
+from bfcl_gate.cases import Case
 from bfcl_gate.scripted import right_tool_calls, wrong_tool_calls
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import text_content
@@ -24,15 +25,17 @@ def gate_request_id(case_id: str) -> str:
     return f"gate/{case_id}"
 
 
-def answer_book(choice: str, pack: TracePack, gate: Dataset) -> dict[str, ScriptedAnswer]:
+def answer_book(
+    choice: str, pack: TracePack | None, gate_cases: Sequence[Case]
+) -> dict[str, ScriptedAnswer]:
     """The scripted engine's answers by request id.
 
     Args:
         choice: `recorded` answers each turn as the trace did and each gate case rightly;
             `wrong` calls no tool in the replay and answers each gate case wrongly; anything
             else is a JSONL file of `{request_id, tool_calls | text}`.
-        pack: the conversations to be replayed.
-        gate: the cases to be asked.
+        pack: the conversations to be replayed, if any.
+        gate_cases: the cases to be asked.
 
     Raises:
         BadInputError: the file can't be used.
@@ -42,8 +45,8 @@ def answer_book(choice: str, pack: TracePack, gate: Dataset) -> dict[str, Script
             raise BadInputError(f"{choice}: no such file; give 'recorded', 'wrong' or a JSONL file")
         return read_answers(Path(choice))
     right = choice == RECORDED
-    book = {gate_request_id(case.id): _gate_answer(case, right) for case in gate.cases}
-    for conversation in pack.conversations:
+    book = {gate_request_id(case.id): _gate_answer(case, right) for case in gate_cases}
+    for conversation in pack.conversations if pack else ():
         for turn in conversation.turns:
             answer = ScriptedAnswer(text=_WRONG_TEXT)
             if right:

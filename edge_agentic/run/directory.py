@@ -38,6 +38,11 @@ class RunDirectory:
         """`summary.json`."""
         return self.path / SUMMARY_NAME
 
+    @property
+    def has_journal(self) -> bool:
+        """Whether the journal was begun."""
+        return self.journal_path.exists()
+
     def manifest(self) -> JsonObject:
         """The manifest.
 
@@ -50,9 +55,12 @@ class RunDirectory:
         """The journal's events.
 
         Raises:
-            BadInputError: missing or damaged.
+            BadInputError: missing, empty or damaged.
         """
-        return read_events(self.journal_path)
+        events = read_events(self.journal_path)
+        if not events:
+            raise BadInputError(f"{self.journal_path}: holds no event")
+        return events
 
     @property
     def manifest_path(self) -> Path:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from bfcl_gate.cases import Dataset
 from bfcl_gate.references import Floor, Reference, load_references
+from bfcl_gate.selection import PART, Selection
 from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.profile import DeviceProfile
@@ -18,7 +18,6 @@ from edge_agentic.engine.gguf import GgufInfo, read_gguf
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.engine.scripted import ScriptedEngine
 from edge_agentic.run.answers import RECORDED, answer_book
-from edge_agentic.run.gate import SELECTION_ALL
 from edge_agentic.run.manifest import model_facts
 from edge_agentic.run.settings import EngineSettings
 from edge_agentic.trace.pack import TracePack
@@ -31,11 +30,12 @@ class Prepared:
     engine: Engine
     label: str
     model: JsonObject | None
-    reference: Reference | Floor
+    reference: Reference | Floor | None
+    """None for a part of a gate set, which has no verdict."""
 
 
 def prepare_engine(
-    settings: EngineSettings, profile: DeviceProfile, pack: TracePack, gate: Dataset
+    settings: EngineSettings, profile: DeviceProfile, pack: TracePack | None, gate: Selection
 ) -> Prepared:
     """Load the model, or the answers of the scripted engine.
 
@@ -49,19 +49,22 @@ def prepare_engine(
     assert settings.kind is EngineKind.SCRIPTED
     choice = settings.answers or RECORDED
     source = Path(choice).name
-    answers = answer_book(choice, pack, gate).get
+    answers = answer_book(choice, pack, gate.cases).get
     scripted = ScriptedEngine(answers, source=source, delays=settings.delays)
-    return Prepared(scripted, f"scripted-{source}", None, _find_reference(gate, None, None))
+    reference = _find_reference(gate, None, None)
+    return Prepared(scripted, f"scripted-{source}", None, _judging(gate, reference))
 
 
-def _prepare_llamacpp(settings: EngineSettings, profile: DeviceProfile, gate: Dataset) -> Prepared:
+def _prepare_llamacpp(
+    settings: EngineSettings, profile: DeviceProfile, gate: Selection
+) -> Prepared:
     assert settings.model is not None
     path = resolve_model(settings.model)
     info = read_gguf(path)
     sha256 = sha256_file(path)
     reference = _find_reference(gate, sha256, info.name)
     engine = _load(path, info, settings, profile, reference)
-    return Prepared(engine, path.stem, model_facts(info, sha256), reference)
+    return Prepared(engine, path.stem, model_facts(info, sha256), _judging(gate, reference))
 
 
 def _load(
@@ -103,14 +106,20 @@ def _constrain(choice: ToolGrammar, reference: Reference | Floor) -> bool:
     return choice is ToolGrammar.ON
 
 
+def _judging(gate: Selection, reference: Reference | Floor) -> Reference | Floor | None:
+    """What the scores are held to: a part of a set is asked as its whole is, and not judged."""
+    return None if gate.name == PART else reference
+
+
 def _find_reference(
-    gate: Dataset, gguf_sha256: str | None, gguf_name: str | None
+    gate: Selection, gguf_sha256: str | None, gguf_name: str | None
 ) -> Reference | Floor:
     found = load_references().find(
-        gate.name, SELECTION_ALL, gguf_sha256=gguf_sha256, gguf_name=gguf_name
+        gate.dataset.name, gate.base, gguf_sha256=gguf_sha256, gguf_name=gguf_name
     )
     if found is None:
         raise BadInputError(
-            f"nothing is known to hold a model to on the gate set '{gate.name}'; use gate-mini"
+            f"nothing is known to hold a model to on the gate set '{gate.dataset.name}', "
+            f"{gate.base}; use gate-mini"
         )
     return found

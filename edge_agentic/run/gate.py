@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from bfcl_gate.answers import Answer
-from bfcl_gate.cases import Case, Dataset
+from bfcl_gate.cases import Case
 from bfcl_gate.checker import check
+from bfcl_gate.early import SequentialTest, shuffled
 from bfcl_gate.references import Floor, Reference
 from bfcl_gate.request import messages, tools
+from bfcl_gate.selection import Selection
 from edge_agentic.core import interrupt
 from edge_agentic.core.messages import calls_to_openai
 from edge_agentic.core.outcome import Outcome
@@ -16,38 +20,65 @@ from edge_agentic.run.answers import gate_request_id
 from edge_agentic.run.journal import JournalWriter
 from edge_agentic.run.progress import Progress
 
-SELECTION_ALL = "all"
+Verdicts = Mapping[str, bool]
+"""Whether each recorded case counts as right."""
 
 
 def run_gate(
-    dataset: Dataset,
-    reference: Reference | Floor,
+    selection: Selection,
+    reference: Reference | Floor | None,
     engine: Engine,
     journal: JournalWriter,
     progress: Progress,
     *,
     max_output_tokens: int,
     turn_timeout_s: float,
+    early_stop_error_rate: float | None = None,
+    recorded: Verdicts | None = None,
 ) -> None:
-    """Ask every case once, in file order.
+    """Ask every case once, in the selection's order; with an early stop, in a shuffled one.
 
     Gate events carry no times: a run whose gate fails must hold no figure of speed.
+
+    Args:
+        selection: the cases to ask.
+        reference: what the scores are held to; None for a part of a set.
+        engine: what answers.
+        journal: where events go.
+        progress: who watches.
+        max_output_tokens: the longest answer.
+        turn_timeout_s: the deadline of one answer.
+        early_stop_error_rate: stop as soon as the verdict is decided at this rate; None asks all.
+        recorded: the cases that an earlier session of this journal has recorded; None for a
+            journal in which the gate has not started.
     """
-    journal.write(
-        "gate_started",
-        dataset=dataset.name,
-        dataset_sha256=dataset.sha256,
-        selection=SELECTION_ALL,
-        sample_ids=[case.id for case in dataset.cases],
-        reference=reference_to_json(reference),
-    )
-    progress.phase("gate", len(dataset.cases))
+    cases = {case.id: case for case in selection.cases}
+    order = selection.sample_ids if early_stop_error_rate is None else shuffled(cases)
+    if recorded is None:
+        journal.write(
+            "gate_started",
+            dataset=selection.dataset.name,
+            dataset_sha256=selection.dataset.sha256,
+            selection=selection.name,
+            sample_ids=order,
+            reference=None if reference is None else reference_to_json(reference),
+            early_stop_error_rate=early_stop_error_rate,
+        )
+    is_decided = _decided(order, reference, early_stop_error_rate)
+    progress.phase("gate", len(order))
     right = 0
-    for asked, case in enumerate(dataset.cases, start=1):
-        completion = engine.generate(case_request(case, max_output_tokens, turn_timeout_s))
-        right += _record(case, completion, journal)
+    for asked, sample_id in enumerate(order, start=1):
+        if recorded and sample_id in recorded:
+            valid = recorded[sample_id]
+        else:
+            case = cases[sample_id]
+            completion = engine.generate(case_request(case, max_output_tokens, turn_timeout_s))
+            valid = _record(case, completion, journal)
+            interrupt.check()
+        right += valid
         progress.step(f"{right} of {asked} right")
-        interrupt.check()
+        if is_decided(sample_id, valid):
+            break
     journal.write("gate_finished")
 
 
@@ -75,7 +106,19 @@ def as_answer(completion: Completion) -> Answer:
     return Answer(text=completion.content)
 
 
+def _decided(
+    order: tuple[str, ...], reference: Reference | Floor | None, error_rate: float | None
+) -> Callable[[str, bool], bool]:
+    """Takes each verdict in turn and tells whether the gate's own is decided by now."""
+    if error_rate is None:
+        return lambda sample_id, valid: False
+    assert reference is not None
+    test = SequentialTest(order, reference.thresholds(), error_rate)
+    return lambda sample_id, valid: test.add(sample_id, valid) is not None
+
+
 def _record(case: Case, completion: Completion, journal: JournalWriter) -> bool:
+    """Judge and record one answer; return whether it counts as right."""
     answer = as_answer(completion)
     verdict = check(case, answer)
     journal.write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -14,16 +15,28 @@ JOURNAL_NAME = "journal.jsonl"
 class JournalWriter:
     """Appends events to a journal file. A context manager; closes the file at its end."""
 
-    def __init__(self, path: Path) -> None:
-        """Create the file; it must not exist yet.
+    def __init__(self, path: Path, *, append: bool = False) -> None:
+        """Create the file, which must not exist yet; or append to it.
+
+        A last line without its newline, which a power cut leaves, is cut off before an append.
 
         Raises:
-            StorageError: it exists or can't be created.
+            BadInputError: another process is writing the file.
+            StorageError: it exists, or can't be created or written.
         """
         self._path = path
+        mode = os.O_RDWR | os.O_APPEND if append else os.O_RDWR | os.O_APPEND | os.O_EXCL
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            self._fd = os.open(path, mode | os.O_CREAT | os.O_CLOEXEC, 0o644)
             sync_directory(path.parent)
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if append:
+                os.truncate(self._fd, path.read_bytes().rfind(b"\n") + 1)
+        except BlockingIOError:
+            self.close()
+            raise BadInputError(
+                f"{path}: another process is writing it; wait for its end"
+            ) from None
         except OSError as error:
             raise StorageError(f"{path}: can't be written ({error.strerror})") from None
 
@@ -58,14 +71,11 @@ class JournalWriter:
 
 
 def read_events(path: Path) -> list[JsonObject]:
-    """The events of a journal, in order.
+    """The events of a journal, in order; none of a run that was killed before its first.
 
     A last line without its newline is what a power cut leaves; it is not an event.
 
     Raises:
         BadInputError: unreadable, or a damaged line; names it.
     """
-    events = [event for _, event in iter_objects(path, torn_tail=True)]
-    if not events:
-        raise BadInputError(f"{path}: holds no event")
-    return events
+    return [event for _, event in iter_objects(path, torn_tail=True)]

@@ -6,13 +6,13 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from bfcl_gate.cases import Dataset
+from bfcl_gate.selection import Selection
 from edge_agentic.core.clock import utc_now
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.device.facts import DeviceFacts
 from edge_agentic.engine.api import Engine
 from edge_agentic.engine.gguf import GgufInfo
-from edge_agentic.replay.player import POLICY, ReplayLimits
+from edge_agentic.replay.player import POLICY, ReplayPlan
 from edge_agentic.trace.pack import TracePack
 
 MANIFEST_SCHEMA = "edge-agentic/manifest/1"
@@ -36,15 +36,16 @@ def build_manifest(
     *,
     engine: Engine,
     model: JsonObject | None,
-    pack: TracePack,
-    gate: Dataset,
-    limits: ReplayLimits,
+    gate: Selection,
     gate_output_tokens: int,
+    early_stop_error_rate: float | None,
+    turn_timeout_s: float,
+    replay: ReplayPlan | None,
     device: DeviceFacts,
     profile_id: str,
     sandbox: JsonObject | None,
 ) -> JsonObject:
-    """The manifest of a run that is about to start."""
+    """The manifest of a run that is about to start; without a replay it asks the gate alone."""
     return {
         "schema": MANIFEST_SCHEMA,
         "created": utc_now().isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -53,23 +54,40 @@ def build_manifest(
         "model": model,
         "engine": engine.describe(),
         "datasets": {
-            "gate": {"name": gate.name, "sha256": gate.sha256, "samples": len(gate.cases)},
-            "replay": {
-                "name": pack.name,
-                "version": pack.version,
-                "sha256": pack.sha256,
-                "conversations": len(pack.conversations),
-                "turns": sum(len(c.turns) for c in pack.conversations),
+            "gate": {
+                "name": gate.dataset.name,
+                "sha256": gate.dataset.sha256,
+                "selection": gate.name,
+                "samples": len(gate.cases),
+                "samples_sha256": gate.sha256,
             },
+            "replay": None if replay is None else _pack_facts(replay.pack),
         },
         "settings": {
-            "policy": POLICY,
-            "max_output_tokens": limits.max_output_tokens or pack.max_output_tokens,
             "gate_max_output_tokens": gate_output_tokens,
-            "turn_timeout_s": limits.turn_timeout_s,
-            "tool_timeout_s": limits.tool_timeout_s,
+            "gate_early_stop_error_rate": early_stop_error_rate,
+            "turn_timeout_s": turn_timeout_s,
+            **({} if replay is None else _replay_settings(replay)),
         },
         "device": {"profile": profile_id, **device.to_json()},
         "sandbox": sandbox,
         "python": platform.python_version(),
+    }
+
+
+def _pack_facts(pack: TracePack) -> JsonObject:
+    return {
+        "name": pack.name,
+        "version": pack.version,
+        "sha256": pack.sha256,
+        "conversations": len(pack.conversations),
+        "turns": sum(len(c.turns) for c in pack.conversations),
+    }
+
+
+def _replay_settings(replay: ReplayPlan) -> JsonObject:
+    return {
+        "policy": POLICY,
+        "max_output_tokens": replay.limits.max_output_tokens or replay.pack.max_output_tokens,
+        "tool_timeout_s": replay.limits.tool_timeout_s,
     }

@@ -7,13 +7,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bfcl_gate.cases import Dataset
+from bfcl_gate.cases import Case
 from bfcl_gate.request import messages, tools
 from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.engine.api import Engine
-from edge_agentic.replay.player import ReplayLimits, turn_request
-from edge_agentic.trace.pack import TracePack
+from edge_agentic.replay.player import ReplayPlan, turn_request
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import open_sandbox
 
@@ -22,10 +21,9 @@ _PROBE_TIMEOUT_S = 30.0
 
 def check_context(
     engine: Engine,
-    pack: TracePack,
-    limits: ReplayLimits,
-    gate: Dataset,
+    gate_cases: Sequence[Case],
     gate_output_tokens: int,
+    replay: ReplayPlan | None,
 ) -> None:
     """Every prompt and its answer must fit the context window.
 
@@ -36,11 +34,13 @@ def check_context(
     """
     if engine.context_tokens is None:
         return
-    for case in gate.cases:
+    for case in gate_cases:
         prompt = engine.count_prompt_tokens(messages(case), tools(case))
         _check_fits(f"gate case '{case.id}'", prompt, gate_output_tokens, engine.context_tokens)
-    for conversation in pack.conversations:
-        request = turn_request(pack, conversation, conversation.turns[-1], limits)
+    if replay is None:
+        return
+    for conversation in replay.pack.conversations:
+        request = turn_request(replay.pack, conversation, conversation.turns[-1], replay.limits)
         prompt = engine.count_prompt_tokens(request.messages, request.tools)
         _check_fits(
             f"conversation '{conversation.id}'",

@@ -6,16 +6,16 @@ import resource
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from bfcl_gate.cases import Dataset, gate_mini, load_dataset
+from bfcl_gate.selection import Selection, select
 from edge_agentic.core import interrupt
 from edge_agentic.core.clock import monotonic_ns, utc_now
-from edge_agentic.core.errors import BadInputError, signal_name
-from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.errors import signal_name
+from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
-from edge_agentic.engine.api import Engine
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.measure.events import JOURNAL_SCHEMA
 from edge_agentic.measure.summary import build_summary
@@ -24,23 +24,25 @@ from edge_agentic.replay.player import (
     DEFAULT_MAX_OUTPUT_TOKENS,
     POLICY,
     ReplayLimits,
+    ReplayPlan,
     TurnRecord,
     play,
 )
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import run_gate
+from edge_agentic.run.gate_sets import GATE_MINI, open_gate_set
 from edge_agentic.run.journal import JournalWriter
 from edge_agentic.run.manifest import build_manifest
 from edge_agentic.run.preflight import check_context, check_sandbox
 from edge_agentic.run.progress import Progress, Silent
+from edge_agentic.run.resume import UnfinishedGate, check_same_setup, find_unfinished_gate
 from edge_agentic.run.settings import RunSettings
 from edge_agentic.trace.pack import BYTECODE_DIRECTORY, TracePack, load_pack
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox, open_sandbox
 from tools_sandbox.workspace import fresh_copy
 
-GATE_MINI = "gate-mini"
 GATE_MINI_MAX_OUTPUT_TOKENS = 256
 """No right answer of `gate-mini` needs half of it; a small model that rambles is cut there."""
 
@@ -55,14 +57,16 @@ class RunResult:
     summary: JsonObject
 
     @property
-    def gate_passed(self) -> bool:
-        """Whether speed may be reported at all."""
-        gate = self.summary["gate"]
-        return bool(gate and gate["passed"])
+    def gate_passed(self) -> bool | None:
+        """Whether speed may be reported at all; None where a part of a set was asked."""
+        passed: bool | None = self.summary["gate"]["passed"]
+        return passed
 
 
 def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
-    """Run the whole job and leave a run directory.
+    """Run the whole job, or the gate alone, and leave a run directory.
+
+    A gate that was cut short in `settings.out` is continued, under the same settings only.
 
     Raises:
         BadInputError: a file or option can't be used; found before anything is measured.
@@ -87,24 +91,36 @@ class _Job:
     directory: RunDirectory
     manifest: JsonObject
     prepared: Prepared
-    pack: TracePack
-    gate: Dataset
-    limits: ReplayLimits
+    gate: Selection
     gate_output_tokens: int
+    replay: ReplayPlan | None
+    unfinished: UnfinishedGate | None
 
     def execute(self, progress: Progress) -> RunResult:
-        manifest_sha256 = self.directory.write_manifest(self.manifest)
-        progress.say(f"run directory: {self.directory.path}")
-        with JournalWriter(self.directory.journal_path) as journal:
+        manifest_sha256 = self._start(progress)
+        with JournalWriter(
+            self.directory.journal_path, append=self.unfinished is not None
+        ) as journal:
             try:
                 self._measure(journal, progress, manifest_sha256)
             except KeyboardInterrupt as interruption:
                 journal.write("interrupted", signal=signal_name(interruption))
                 progress.say(f"what was measured: edge-agentic results show {self.directory.path}")
+                if self.replay is None:
+                    progress.say(f"to continue: the same options and --out {self.directory.path}")
                 raise
         summary = build_summary(self.manifest, self.directory.events())
         self.directory.write_summary(summary)
         return RunResult(self.directory.path, summary)
+
+    def _start(self, progress: Progress) -> str:
+        """Write the manifest, unless an earlier session has; return its SHA-256."""
+        progress.say(f"run directory: {self.directory.path}")
+        if self.unfinished is None:
+            return self.directory.write_manifest(self.manifest)
+        done = len(self.unfinished.verdicts or ())
+        progress.say(f"continuing: {done} of {len(self.gate.cases)} cases are recorded there")
+        return sha256_file(self.directory.manifest_path)
 
     def _measure(self, journal: JournalWriter, progress: Progress, manifest_sha256: str) -> None:
         journal.write(
@@ -114,17 +130,20 @@ class _Job:
             wall_time=utc_now().isoformat().replace("+00:00", "Z"),
             t_ns=monotonic_ns(),
         )
-        run_gate(
-            self.gate,
-            self.prepared.reference,
-            self.prepared.engine,
-            journal,
-            progress,
-            max_output_tokens=self.gate_output_tokens,
-            turn_timeout_s=self.settings.turn_timeout_s,
-        )
-        if self._gate_passed():
-            self._replay(self.prepared.engine, journal, progress)
+        if self.unfinished is None or not self.unfinished.is_finished:
+            run_gate(
+                self.gate,
+                self.prepared.reference,
+                self.prepared.engine,
+                journal,
+                progress,
+                max_output_tokens=self.gate_output_tokens,
+                turn_timeout_s=self.settings.turn_timeout_s,
+                early_stop_error_rate=self.settings.gate.early_stop_error_rate,
+                recorded=None if self.unfinished is None else self.unfinished.verdicts,
+            )
+        if self.replay is not None and self._gate_passed():
+            self._replay(self.replay, journal, progress)
         journal.write("memory", peak_rss_mb=_peak_rss_mb())
         journal.write("run_finished")
 
@@ -132,21 +151,23 @@ class _Job:
         gate = build_summary(self.manifest, self.directory.events())["gate"]
         return bool(gate["passed"])
 
-    def _replay(self, engine: Engine, journal: JournalWriter, progress: Progress) -> None:
-        turns = [turn for conversation in self.pack.conversations for turn in conversation.turns]
+    def _replay(self, plan: ReplayPlan, journal: JournalWriter, progress: Progress) -> None:
+        pack = plan.pack
+        turns = [turn for conversation in pack.conversations for turn in conversation.turns]
         scorable = sum(score_turn(turn.expected_calls, []) is not None for turn in turns)
         progress.phase("replay", len(turns))
         journal.write(
             "replay_started",
             policy=POLICY,
-            dataset=self.pack.name,
-            dataset_sha256=self.pack.sha256,
+            dataset=pack.name,
+            dataset_sha256=pack.sha256,
             expected_turns=len(turns),
             scorable_turns=scorable,
             t_ns=monotonic_ns(),
         )
         # Closed here: an interruption must remove the workspace before it goes on.
-        with closing(play(self.pack, engine, self.limits, self._open_workspace)) as records:
+        open_workspace = partial(_open_workspace, pack, self.settings.tier)
+        with closing(play(pack, self.prepared.engine, plan.limits, open_workspace)) as records:
             for record in records:
                 if isinstance(record, TurnRecord):
                     journal.write("turn", **record.to_json())
@@ -156,9 +177,12 @@ class _Job:
                 interrupt.check()
         journal.write("replay_finished", t_ns=monotonic_ns())
 
-    def _open_workspace(self, conversation_id: str) -> AbstractContextManager[Sandbox | None]:
-        source = self.pack.workspaces.get(conversation_id)
-        return _sandboxed(source, self.settings.tier) if source else nullcontext(None)
+
+def _open_workspace(
+    pack: TracePack, tier: Tier, conversation_id: str
+) -> AbstractContextManager[Sandbox | None]:
+    source = pack.workspaces.get(conversation_id)
+    return _sandboxed(source, tier) if source else nullcontext(None)
 
 
 @contextmanager
@@ -176,50 +200,58 @@ def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
 
 
 def _prepare(settings: RunSettings, progress: Progress) -> _Job:
-    check_output(settings.out)
-    pack = load_pack(settings.pack)
-    gate = _load_gate(settings.gate_set)
-    limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
-    gate_output_tokens = settings.max_output_tokens or (
-        GATE_MINI_MAX_OUTPUT_TOKENS if gate.name == GATE_MINI else DEFAULT_MAX_OUTPUT_TOKENS
+    unfinished = find_unfinished_gate(settings.out) if settings.pack is None else None
+    if unfinished is None:
+        check_output(settings.out)
+    replay = None if settings.pack is None else _plan_replay(settings, settings.pack)
+    gate = select(
+        open_gate_set(settings.gate.dataset),
+        settings.gate.selection,
+        subsets=settings.gate.subsets,
+        limit=settings.gate.limit,
     )
-    sandbox = check_sandbox(settings.tier, pack.required_tools) if pack.workspaces else None
+    is_mini = gate.dataset.name == GATE_MINI
+    gate_output_tokens = settings.max_output_tokens or (
+        GATE_MINI_MAX_OUTPUT_TOKENS if is_mini else DEFAULT_MAX_OUTPUT_TOKENS
+    )
+    sandbox = None
+    if replay is not None and replay.pack.workspaces:
+        sandbox = check_sandbox(settings.tier, replay.pack.required_tools)
     profile, device = load_profile(), read_device()
     if settings.engine.model is not None:
         progress.say(f"loading {resolve_model(settings.engine.model).name}")
-    prepared = prepare_engine(settings.engine, profile, pack, gate)
+    prepared = prepare_engine(settings.engine, profile, replay.pack if replay else None, gate)
     try:
-        check_context(prepared.engine, pack, limits, gate, gate_output_tokens)
+        check_context(prepared.engine, gate.cases, gate_output_tokens, replay)
         manifest = build_manifest(
             engine=prepared.engine,
             model=prepared.model,
-            pack=pack,
             gate=gate,
-            limits=limits,
             gate_output_tokens=gate_output_tokens,
+            early_stop_error_rate=settings.gate.early_stop_error_rate,
+            turn_timeout_s=settings.turn_timeout_s,
+            replay=replay,
             device=device,
             profile_id=profile.id,
             sandbox=sandbox,
         )
-        directory = create_run_directory(settings.out, prepared.label, profile.id)
+        if unfinished is None:
+            directory = create_run_directory(settings.out, prepared.label, profile.id)
+        else:
+            check_same_setup(unfinished, manifest)
+            directory, manifest = unfinished.directory, unfinished.manifest
     except BaseException:
         prepared.engine.close()
         raise
-    return _Job(settings, directory, manifest, prepared, pack, gate, limits, gate_output_tokens)
+    return _Job(
+        settings, directory, manifest, prepared, gate, gate_output_tokens, replay, unfinished
+    )
 
 
-def _load_gate(gate_set: str) -> Dataset:
-    bundled = gate_mini()
-    if gate_set == GATE_MINI:
-        return bundled
-    if not Path(gate_set).is_dir():
-        raise BadInputError(f"{gate_set}: no such gate set; give '{GATE_MINI}' or a directory")
-    dataset = load_dataset(Path(gate_set))
-    if dataset.name == bundled.name and dataset.sha256 != bundled.sha256:
-        raise BadInputError(
-            f"{gate_set}: calls itself '{dataset.name}' but holds other cases; rename it"
-        )
-    return dataset
+def _plan_replay(settings: RunSettings, name: str) -> ReplayPlan:
+    pack = load_pack(name)
+    limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
+    return ReplayPlan(pack, limits)
 
 
 def _speed_note(record: TurnRecord) -> str:

@@ -17,6 +17,8 @@ from edge_agentic.engine.scripted import ScriptedDelays
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
+MAX_ERROR_RATE: Final = 0.5
+"""A coin errs as often."""
 MAX_TIMEOUT_S: Final = 7 * 24 * 3600.0
 
 
@@ -58,12 +60,45 @@ class EngineSettings:
 
 
 @dataclass(frozen=True)
+class GateSettings:
+    """Which cases the gate asks, and when it may stop.
+
+    selection: `official` or `all`; None takes `official` of BFCL v4, `all` of any other set.
+    subsets, limit: a part of it, for which there is no verdict.
+    early_stop_error_rate: stop as soon as the verdict is decided at this rate; None asks all.
+    """
+
+    dataset: str = "gate-mini"
+    selection: str | None = None
+    subsets: tuple[str, ...] = ()
+    limit: int | None = None
+    early_stop_error_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a limit below 1, a rate that decides nothing, and a verdict on a part."""
+        if self.limit is not None and self.limit < 1:
+            raise BadInputError(f"--limit must be at least 1, got {self.limit}")
+        if self.early_stop_error_rate is None:
+            return
+        if not 0 < self.early_stop_error_rate < MAX_ERROR_RATE:
+            raise BadInputError(
+                f"--error-rate must be above 0 and below {MAX_ERROR_RATE}, "
+                f"got {self.early_stop_error_rate}"
+            )
+        if self.subsets or self.limit is not None:
+            raise BadInputError(
+                "--early-stop looks for a verdict, which a part of a set never has; "
+                "leave out --subset and --limit"
+            )
+
+
+@dataclass(frozen=True)
 class RunSettings:
-    """One run: engine, data, limits, and where its results go."""
+    """One run: engine, data, limits, and where its results go. Without a pack, the gate alone."""
 
     engine: EngineSettings
-    pack: str = "edge-mini"
-    gate_set: str = "gate-mini"
+    pack: str | None = "edge-mini"
+    gate: GateSettings = field(default_factory=GateSettings)
     out: Path | None = None
     max_output_tokens: int | None = None
     turn_timeout_s: float = 600.0

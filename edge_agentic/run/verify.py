@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from bfcl_gate.answers import Answer
-from bfcl_gate.cases import gate_mini
+from bfcl_gate.cases import Dataset
 from bfcl_gate.checker import check
+from bfcl_gate.early import shuffled
 from bfcl_gate.references import load_references
+from bfcl_gate.selection import PART, select
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_bytes, read_object, sha256_file
 from edge_agentic.measure.gate_reference import reference_from_json
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.run.directory import RunDirectory, open_run_directory
+from edge_agentic.run.gate_sets import find_gate_set
 
 _MOST_CHARACTERS: Final = 120
 
@@ -52,7 +55,7 @@ def verify_run(path: Path) -> VerifyReport:
 
     Recomputed are: the manifest's hash, which the journal starts with; the data sets, which
     both name; the order gate before replay; the gate's reference, from the bundled ones; each
-    gate verdict from the raw answer, where the bundled set was asked; each inline score from
+    gate verdict from the raw answer, where the set is on this machine; each inline score from
     the raw calls; and from all that the summary, byte for byte.
 
     Raises:
@@ -71,10 +74,15 @@ def verify_run(path: Path) -> VerifyReport:
         *_summary_findings(directory, expected),
     ]
     unchecked = []
-    if first.get("gate_started", {}).get("dataset_sha256") == gate_mini().sha256:
-        findings += _gate_findings(manifest, first["gate_started"], events)
-    elif "gate_started" in first:
-        unchecked.append("the gate's verdicts: its data set is not the bundled one")
+    if started := first.get("gate_started"):
+        dataset = find_gate_set(started["dataset_sha256"])
+        if dataset is not None:
+            findings += _selection_findings(dataset, started)
+            findings += _gate_findings(dataset, manifest, started, events)
+        else:
+            unchecked.append(
+                f"the gate's verdicts: its data set '{started['dataset']}' is not on this machine"
+            )
     return VerifyReport(tuple(findings), tuple(unchecked))
 
 
@@ -92,8 +100,9 @@ def _binding_findings(
     first: Mapping[str, JsonObject],
 ) -> Iterator[str]:
     """The manifest is the journal's own, both name the same data, and the gate came first."""
-    recorded = first.get("run_started", {}).get("manifest_sha256")
-    if recorded != sha256_file(directory.manifest_path):
+    sessions = [event for event in events if event["event"] == "run_started"]
+    actual = sha256_file(directory.manifest_path)
+    if any(session.get("manifest_sha256") != actual for session in sessions):
         yield "manifest.json: is not the one that the journal starts with"
     datasets = manifest.get("datasets")
     for phase, kind in (("gate", "gate_started"), ("replay", "replay_started")):
@@ -106,8 +115,18 @@ def _binding_findings(
         yield "journal.jsonl: the replay starts before the gate has finished"
 
 
+def _selection_findings(dataset: Dataset, started: JsonObject) -> Iterator[str]:
+    """The samples are those that the selection's name promises, in one of the two orders."""
+    if started["selection"] == PART:
+        return
+    whole = select(dataset, started["selection"]).sample_ids
+    is_shuffled = started.get("early_stop_error_rate") is not None
+    if tuple(started["sample_ids"]) != (shuffled(whole) if is_shuffled else whole):
+        yield f"journal.jsonl: the samples are not those of '{started['selection']}'"
+
+
 def _gate_findings(
-    manifest: Mapping[str, Any], started: JsonObject, events: Sequence[JsonObject]
+    dataset: Dataset, manifest: Mapping[str, Any], started: JsonObject, events: Sequence[JsonObject]
 ) -> Iterator[str]:
     model = manifest.get("model")
     facts = model if isinstance(model, Mapping) else {}
@@ -117,12 +136,18 @@ def _gate_findings(
         gguf_sha256=facts.get("sha256"),
         gguf_name=facts.get("name"),
     )
-    if reference_from_json(started["reference"], "journal.jsonl") != reference:
+    if started["selection"] == PART:
+        reference = None
+    recorded = started["reference"]
+    if (recorded and reference_from_json(recorded, "journal.jsonl")) != reference:
         yield "journal.jsonl: the gate was held to another reference than the bundled one"
-    cases = {case.id: case for case in gate_mini().cases}
+    cases = {case.id: case for case in dataset.cases}
     for event in events:
-        case = cases.get(event["sample_id"]) if event["event"] == "gate_case" else None
+        if event["event"] != "gate_case":
+            continue
+        case = cases.get(event["sample_id"])
         if case is None:
+            yield f"journal.jsonl: gate case '{event['sample_id']}' is not in the data set"
             continue
         verdict = check(case, Answer(event.get("tool_calls"), event.get("text")))
         if (verdict.valid, verdict.error_type) != (event.get("valid"), event.get("error_type")):

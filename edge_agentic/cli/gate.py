@@ -1,0 +1,96 @@
+"""`edge-agentic gate`: the function-calling gate alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edge_agentic.cli import options
+from edge_agentic.cli.exits import ExitCode
+from edge_agentic.cli.job import execute, show
+from edge_agentic.engine.choices import EngineKind, ToolGrammar
+
+if TYPE_CHECKING:
+    from edge_agentic.run.runner import RunResult
+
+HELP = "Measure function-calling accuracy, and say whether the model passes."
+
+Subsets = Annotated[
+    list[str] | None,
+    typer.Option("--subset", help="Of this subset only; may be repeated. No verdict."),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(help="At most so many cases, from the subsets in turn. No verdict."),
+]
+ShowFailures = Annotated[
+    bool,
+    typer.Option("--show-failures", help="List each wrong answer: question, expected, got."),
+]
+
+
+def command(
+    model: options.Model = None,
+    gate_set: options.GateSet = "gate-mini",
+    selection: options.Selection = None,
+    subset: Subsets = None,
+    limit: Limit = None,
+    early_stop: options.EarlyStop = False,
+    error_rate: options.ErrorRate = options.DEFAULT_ERROR_RATE,
+    show_failures: ShowFailures = False,
+    out: options.Out = None,
+    json: options.AsJson = False,
+    engine: options.Engine = EngineKind.LLAMACPP,
+    tool_grammar: options.Grammar = ToolGrammar.AUTO,
+    context: options.Context = None,
+    threads: options.Threads = None,
+    gpu_layers: options.GpuLayers = None,
+    max_output_tokens: options.MaxOutputTokens = None,
+    turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
+    answers: options.Answers = None,
+) -> None:
+    """Run the gate; a gate that was cut short in --out is continued."""
+    from edge_agentic.run.settings import RunSettings
+
+    settings = RunSettings(
+        engine=options.engine_settings(
+            kind=engine,
+            model=model,
+            answers=answers,
+            first_token_ms=0.0,
+            token_ms=0.0,
+            tool_grammar=tool_grammar,
+            context=context,
+            threads=threads,
+            gpu_layers=gpu_layers,
+        ),
+        pack=None,
+        gate=options.gate_settings(
+            gate_set,
+            selection,
+            early_stop=early_stop,
+            error_rate=error_rate,
+            subsets=subset or (),
+            limit=limit,
+        ),
+        out=out,
+        max_output_tokens=max_output_tokens,
+        turn_timeout_s=turn_timeout,
+    )
+    result = execute(settings)
+    show(result, as_json=json)
+    if show_failures:
+        _show_failures(result, gate_set, to_stderr=json)
+    if result.gate_passed is False:
+        raise typer.Exit(ExitCode.GATE_FAILED)
+
+
+def _show_failures(result: RunResult, gate_set: str, *, to_stderr: bool) -> None:
+    from edge_agentic.report.gate_failures import render_failures
+    from edge_agentic.run.directory import open_run_directory
+    from edge_agentic.run.gate_sets import open_gate_set
+
+    events = open_run_directory(result.directory).events()
+    for line in render_failures(open_gate_set(gate_set), events):
+        typer.echo(line, err=to_stderr)

@@ -1,0 +1,118 @@
+"""The options that `run`, `demo` and `gate` share, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edge_agentic.engine.choices import EngineKind, ToolGrammar
+
+if TYPE_CHECKING:
+    from edge_agentic.run.settings import EngineSettings, GateSettings
+
+Model = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="A GGUF file, or a name that 'models list' shows."),
+]
+Engine = Annotated[EngineKind, typer.Option(help="What runs the model.")]
+Answers = Annotated[
+    str | None,
+    typer.Option(help="Scripted engine only: 'recorded' (default), 'wrong', or a JSONL file."),
+]
+FirstTokenMs = Annotated[
+    float, typer.Option("--first-token-ms", help="Scripted engine only: delay of the first token.")
+]
+TokenMs = Annotated[
+    float, typer.Option("--token-ms", help="Scripted engine only: delay of each further token.")
+]
+Pack = Annotated[str, typer.Option(help="A bundled pack, a pack's directory, or a trace file.")]
+GateSet = Annotated[
+    str, typer.Option(help="'gate-mini', 'bfcl-v4', or a directory in BFCL's own shape.")
+]
+Selection = Annotated[
+    str | None,
+    typer.Option(help="'official' or 'all'. [default: official of bfcl-v4, all of other sets]"),
+]
+EarlyStop = Annotated[
+    bool, typer.Option("--early-stop", help="Stop the gate as soon as its verdict is decided.")
+]
+ErrorRate = Annotated[
+    float, typer.Option(help="With --early-stop: how often the verdict may be another; 0 to 0.5.")
+]
+Out = Annotated[
+    Path | None, typer.Option(help="The run directory; new or empty. [default: runs/…]")
+]
+Grammar = Annotated[
+    ToolGrammar,
+    typer.Option(help="Hold answers to the offered functions' schemas; auto: as the reference."),
+]
+Context = Annotated[
+    int | None, typer.Option(help="Context window, tokens. [default: the model's, at most 32768]")
+]
+Threads = Annotated[int | None, typer.Option(help="[default: one per core]")]
+GpuLayers = Annotated[int | None, typer.Option(help="Layers on the accelerator; -1 is all.")]
+MaxOutputTokens = Annotated[
+    int | None,
+    typer.Option(help="Longest answer of a turn. [default: the pack's limit, or 1024]"),
+]
+TurnTimeout = Annotated[float, typer.Option(help="Deadline of one turn, seconds.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json and the run directory.")]
+
+DEFAULT_ERROR_RATE = 0.05
+DEFAULT_TURN_TIMEOUT_S = 600.0
+
+
+def engine_settings(
+    *,
+    kind: EngineKind,
+    model: str | None,
+    answers: str | None,
+    first_token_ms: float,
+    token_ms: float,
+    tool_grammar: ToolGrammar,
+    context: int | None,
+    threads: int | None,
+    gpu_layers: int | None,
+) -> EngineSettings:
+    """The engine that the options ask for.
+
+    Raises:
+        BadInputError: options that don't go together, or sizes that can't be.
+    """
+    from edge_agentic.engine.scripted import ScriptedDelays
+    from edge_agentic.run.settings import EngineSettings
+
+    return EngineSettings(
+        kind=kind,
+        model=model,
+        answers=answers,
+        delays=ScriptedDelays(first_token_ms, token_ms),
+        tool_grammar=tool_grammar,
+        context_tokens=context,
+        threads=threads,
+        gpu_layers=gpu_layers,
+    )
+
+
+def gate_settings(
+    dataset: str,
+    selection: str | None,
+    *,
+    early_stop: bool,
+    error_rate: float,
+    subsets: Sequence[str] = (),
+    limit: int | None = None,
+) -> GateSettings:
+    """The gate that the options ask for.
+
+    Raises:
+        BadInputError: options that don't go together.
+    """
+    from edge_agentic.run.settings import GateSettings
+
+    return GateSettings(
+        dataset, selection, tuple(subsets), limit, error_rate if early_stop else None
+    )
