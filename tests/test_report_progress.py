@@ -34,3 +34,13 @@ def test_text_from_names_steers_nothing() -> None:
     with TerminalProgress(Console(file=stream, width=80)) as progress:
         progress.say("[red]pack[/red] \x1b[31mname")
     assert stream.getvalue() == "[red]pack[/red] \\u001b[31mname\n"
+
+
+def test_steps_of_an_earlier_session_do_not_shorten_what_is_left() -> None:
+    now = 0.0
+    stream = io.StringIO()
+    with TerminalProgress(Console(file=stream, width=80), now_s=lambda: now) as progress:
+        progress.phase("gate", 100, done=90)
+        now = 20.0
+        progress.step()
+    assert stream.getvalue() == "gate: 91 of 100, 20 s, about 180 s left\n"

@@ -45,15 +45,16 @@ class TerminalProgress:
             disable=not self._console.is_terminal,
         )
         self._task: TaskID | None = None
-        self._name, self._done, self._total = "", 0, 0
+        self._name, self._done, self._total, self._done_before = "", 0, 0, 0
         self._phase_start_s = self._last_line_s = 0.0
 
-    def phase(self, name: str, total: int) -> None:
-        """A phase of `total` steps begins."""
-        self._name, self._done, self._total = name, 0, total
+    def phase(self, name: str, total: int, done: int = 0) -> None:
+        """A phase of `total` steps begins, `done` of which were made in an earlier session."""
+        self._name, self._done, self._total = name, done, total
+        self._done_before = done
         self._phase_start_s = self._last_line_s = self._now_s()
         with self._unless_unwatched():
-            self._task = self._bar.add_task(name, total=total, note="")
+            self._task = self._bar.add_task(name, total=total, completed=done, note="")
 
     def step(self, note: str = "") -> None:
         """One step is done."""
@@ -93,7 +94,7 @@ class TerminalProgress:
             return
         self._last_line_s = now_s
         elapsed_s = now_s - self._phase_start_s
-        left_s = elapsed_s / self._done * (self._total - self._done)
+        left_s = elapsed_s / (self._done - self._done_before) * (self._total - self._done)
         self.say(
             f"{self._name}: {self._done} of {self._total}"
             + (f", {note}" if note else "")

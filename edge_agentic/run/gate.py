@@ -65,18 +65,20 @@ def run_gate(
             early_stop_error_rate=early_stop_error_rate,
         )
     is_decided = _decided(order, reference, early_stop_error_rate)
-    progress.phase("gate", len(order))
+    before = recorded or {}
+    progress.phase("gate", len(order), len(before))
     right = 0
     for asked, sample_id in enumerate(order, start=1):
-        if recorded and sample_id in recorded:
-            valid = recorded[sample_id]
+        if sample_id in before:
+            valid = before[sample_id]
+            right += valid
         else:
             case = cases[sample_id]
             completion = engine.generate(case_request(case, max_output_tokens, turn_timeout_s))
             valid = _record(case, completion, journal)
+            right += valid
+            progress.step(f"{right} of {asked} right")
             interrupt.check()
-        right += valid
-        progress.step(f"{right} of {asked} right")
         if is_decided(sample_id, valid):
             break
     journal.write("gate_finished")

@@ -8,8 +8,8 @@ from typing import Protocol
 class Progress(Protocol):
     """Watches a run. Called between steps, never while something is measured."""
 
-    def phase(self, name: str, total: int) -> None:
-        """A phase of `total` steps begins."""
+    def phase(self, name: str, total: int, done: int = 0) -> None:
+        """A phase of `total` steps begins, `done` of which were made in an earlier session."""
 
     def step(self, note: str = "") -> None:
         """One step of the phase is done; `note` says something about the phase so far."""
@@ -21,7 +21,7 @@ class Progress(Protocol):
 class Silent:
     """A `Progress` that nobody watches."""
 
-    def phase(self, name: str, total: int) -> None:
+    def phase(self, name: str, total: int, done: int = 0) -> None:
         """Ignore it."""
 
     def step(self, note: str = "") -> None:
