@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from bfcl_gate.errors import GateDataError
 from bfcl_gate.languages import LANGUAGES
+from bfcl_gate.nesting import MAX_DEPTH, too_deep
 from bfcl_gate.shapes import JsonObject, read_functions, read_ground_truth, read_messages
 from bfcl_gate.subsets import SUBSETS, Rule, Subset, subset_of
 
@@ -21,6 +23,8 @@ else:
 _PREFIX: Final = "BFCL_v4_"
 _ANSWERS: Final = "possible_answer"
 _ABOUT: Final = "dataset.toml"
+_ID: Final = re.compile(r"[!-~]{1,256}")
+_MAX_FILE_BYTES: Final = 1 << 28
 _MINI: Final = Path(__file__).parent / "data" / "gate-mini"
 
 
@@ -90,7 +94,7 @@ def load_dataset(
     unknown = sorted(set(subsets or ()) - SUBSETS.keys())
     if unknown:
         raise GateDataError(f"{root}: unknown subset {unknown[0]!r}; use {', '.join(SUBSETS)}")
-    present = [subset for subset in SUBSETS.values() if _file(root, subset).is_file()]
+    present = [subset for subset in SUBSETS.values() if _is_there(_file(root, subset))]
     wanted = [SUBSETS[key] for key in SUBSETS if key in subsets] if subsets is not None else present
     if not wanted:
         raise GateDataError(f"{root}: no {_PREFIX}<subset>.json file; give a BFCL v4 directory")
@@ -120,6 +124,8 @@ class _Files:
             # A pipe or a device could wait or last for ever.
             if path.exists() and not path.is_file():
                 raise GateDataError(f"{path}: is no regular file; fetch the data set again")
+            if path.stat().st_size > _MAX_FILE_BYTES:
+                raise GateDataError(f"{path}: has more than {_MAX_FILE_BYTES} bytes; split the set")
             data = path.read_bytes()
         except OSError as error:
             raise GateDataError(
@@ -137,20 +143,29 @@ class _Files:
         return digest.hexdigest()
 
 
+def _is_there(path: Path) -> bool:
+    """Whether anything has this name; a link that leads nowhere is there, and no file."""
+    return path.exists() or path.is_symlink()
+
+
 def _file(root: Path, subset: Subset) -> Path:
     return root / f"{_PREFIX}{subset.name}.json"
 
 
 def _name(files: _Files) -> str:
     path = files.root / _ABOUT
-    if not path.is_file():
-        return files.root.resolve().name
+    if not _is_there(path):
+        return files.root.resolve().name.encode("utf-8", "replace").decode()
     try:
         name = tomllib.loads(files.read(path).decode()).get("name")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except GateDataError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise GateDataError(f"{path}: not valid TOML: {error}; mend or remove the file") from None
-    if not isinstance(name, str) or not name:
-        raise GateDataError(f"{path}: 'name' must be a string; add it")
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise GateDataError(
+            f"{path}: 'name' must be 1 to 256 ASCII characters without spaces; add or mend it"
+        )
     return name
 
 
@@ -187,7 +202,10 @@ def _rows(files: _Files, path: Path) -> Iterator[tuple[str, tuple[int, dict[str,
         if not data.strip():
             continue
         try:
-            row = json.loads(data.decode())
+            text = data.decode()
+            if too_deep(text):
+                raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+            row = json.loads(text)
         except UnicodeDecodeError as error:
             raise GateDataError(
                 f"{path}:{line}: not UTF-8 at byte {error.start + 1} of the line; save it as UTF-8"
@@ -199,6 +217,10 @@ def _rows(files: _Files, path: Path) -> Iterator[tuple[str, tuple[int, dict[str,
         case_id = row.get("id") if isinstance(row, dict) else None
         if not isinstance(case_id, str):
             raise GateDataError(f"{path}:{line}: not an object with an 'id' string; mend the line")
+        if not _ID.fullmatch(case_id):
+            raise GateDataError(
+                f"{path}:{line}: an id must be 1 to 256 ASCII characters without spaces; mend it"
+            )
         if case_id in seen:
             raise GateDataError(
                 f"{path}:{line}: id {case_id!r} is also on line {seen[case_id]}; keep one of them"

@@ -1,7 +1,7 @@
 """Choose which cases of a data set are asked."""
 
 import hashlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Final
@@ -42,7 +42,12 @@ class Selection:
     @property
     def sha256(self) -> str:
         """The digest of the ids, one a line, in order."""
-        return hashlib.sha256("".join(f"{id_}\n" for id_ in self.sample_ids).encode()).hexdigest()
+        return ids_sha256(self.sample_ids)
+
+
+def ids_sha256(sample_ids: Iterable[str]) -> str:
+    """Return the SHA-256 of ids, one a line, in order."""
+    return hashlib.sha256("".join(f"{id_}\n" for id_ in sample_ids).encode()).hexdigest()
 
 
 def select(
@@ -80,7 +85,7 @@ def select(
     if limit is not None:
         if limit < 1:
             raise GateDataError(f"the limit must be at least 1, got {limit}")
-        ids = {case.id for case in islice(_in_turn(chosen), limit)}
+        ids = {case.id for case in islice(_in_turn(chosen), min(limit, len(chosen)))}
         chosen = tuple(case for case in chosen if case.id in ids)
     return Selection(dataset, base, base if chosen == cases else PART, chosen)
 

@@ -255,3 +255,62 @@ def test_expected_calls_where_none_is_due_are_refused() -> None:
         Case("irrelevance_0", "irrelevance", message, (), ({"f": {}},))
     with pytest.raises(ValueError, match="needs expected calls"):
         Case("multiple_0", "multiple", message, ())
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ("a = " + "[" * 10_000, "not valid TOML"),
+        ("a = " + "9" * 5_000, "not valid TOML"),
+        ('name = "two words"', "'name' must be 1 to 256 ASCII characters without spaces"),
+        ("name = 3", "'name' must be 1 to 256 ASCII characters without spaces"),
+    ],
+)
+def test_an_unusable_dataset_toml_is_named(tmp_path: Path, about: str, said: str) -> None:
+    write_irrelevance(tmp_path, "irrelevance_0")
+    (tmp_path / "dataset.toml").write_text(about)
+    with pytest.raises(GateDataError, match=said):
+        load_dataset(tmp_path)
+
+
+@pytest.mark.parametrize("case_id", ["irrelevance_\ud800", "irrelevance_\x07", "irrelevance_ 1"])
+def test_an_id_is_plain_ascii(tmp_path: Path, case_id: str) -> None:
+    write_irrelevance(tmp_path, case_id)
+    with pytest.raises(GateDataError, match=r"json:1: an id must be 1 to 256 ASCII characters"):
+        load_dataset(tmp_path)
+
+
+def test_a_name_that_is_no_file_is_not_left_out(tmp_path: Path) -> None:
+    write_irrelevance(tmp_path, "irrelevance_0")
+    (tmp_path / "BFCL_v4_live_irrelevance.json").mkdir()
+    with pytest.raises(GateDataError, match="is no regular file"):
+        load_dataset(tmp_path)
+    (tmp_path / "BFCL_v4_live_irrelevance.json").rmdir()
+    (tmp_path / "BFCL_v4_live_irrelevance.json").symlink_to("nowhere")
+    with pytest.raises(GateDataError, match="cannot be read"):
+        load_dataset(tmp_path)
+
+
+def test_a_line_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    deep = {"type": "string"}
+    for _ in range(450):
+        deep = {"type": "dict", "properties": {"x": deep}}  # type: ignore[dict-item]
+    write_irrelevance(tmp_path, "irrelevance_0", [{"name": "f", "parameters": deep}])
+    with pytest.raises(GateDataError, match=r"json:1: .*nested more than 200 levels deep"):
+        load_dataset(tmp_path)
+
+
+def test_a_file_without_an_end_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "BFCL_v4_irrelevance.json").open("wb") as file:
+        file.truncate(60 << 30)
+    with pytest.raises(GateDataError, match="has more than 268435456 bytes"):
+        load_dataset(tmp_path)
+
+
+def write_irrelevance(root: Path, case_id: str, functions: list[Any] | None = None) -> None:
+    row = {
+        "id": case_id,
+        "question": [[{"role": "user", "content": "hi"}]],
+        "function": functions or [],
+    }
+    (root / "BFCL_v4_irrelevance.json").write_text(json.dumps(row) + "\n")

@@ -123,7 +123,7 @@ def test_a_missing_answer_is_wrong_and_the_first_of_two_counts() -> None:
 
 
 def test_the_keys_are_those_of_a_summary(tmp_path: Path) -> None:
-    from tests.test_run_gate import ask
+    from tests.gate_runs import ask
 
     gate, _ = score(samples_of(MINI, None), [], None)
     assert list(gate) == list(ask(tmp_path / "run")["gate"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,26 +13,17 @@ import pytest
 
 from bfcl_gate.cases import gate_mini
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.jsonio import sha256_file
 from edge_agentic.engine.choices import EngineKind
 from edge_agentic.report.gate_failures import render_failures
-from edge_agentic.run.runner import run
+from edge_agentic.run.directory import RunDirectory
+from edge_agentic.run.progress import Silent
+from edge_agentic.run.runner import prepare
 from edge_agentic.run.settings import EngineSettings, GateSettings, RunSettings
 from edge_agentic.run.verify import verify_run
+from tests.gate_runs import Event, ask, cut, events, write_events
 
 MINI = tuple(case.id for case in gate_mini().cases)
-
-
-def ask(out: Path, answers: str = "recorded", **gate: Any) -> dict[str, Any]:
-    """Ask the gate alone and return the summary, which must follow from the journal."""
-    engine = EngineSettings(EngineKind.SCRIPTED, answers=answers)
-    summary = run(RunSettings(engine, pack=None, gate=GateSettings(**gate), out=out)).summary
-    report = verify_run(out)
-    assert (report.findings, report.unchecked) == ((), ())
-    return summary
-
-
-def events(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +31,6 @@ def passed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("gate") / "run"
     summary = ask(out)
     assert summary["gate"]["passed"] is True
-    return out
-
-
-def cut(whole: Path, out: Path, events_kept: int, torn: str = "") -> Path:
-    """What a power cut leaves of a finished gate."""
-    shutil.copytree(whole, out)
-    (out / "summary.json").unlink()
-    lines = (out / "journal.jsonl").read_text().splitlines(keepends=True)[:events_kept]
-    (out / "journal.jsonl").write_text("".join(lines) + torn)
     return out
 
 
@@ -155,14 +137,69 @@ def test_a_finished_gate_is_not_run_into_again(passed: Path) -> None:
         ask(passed)
 
 
-def test_samples_that_the_selection_does_not_hold_are_found(passed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("edit", "named"),
+    [
+        (lambda rows: rows[1].update(selection="official"), "gate_started.selection"),
+        (lambda rows: rows[1]["sample_ids"].pop(), "gate_started.sample_ids"),
+        (lambda rows: rows[1]["reference"].update(overall=1.0), "gate_started.reference"),
+        (lambda rows: rows[1].update(dataset_sha256="0" * 64), "gate_started.dataset_sha256"),
+        (lambda rows: rows[2].update(sample_id="simple_python_x"), "the cases that the journal"),
+        (lambda rows: rows.append(rows[2]), "the cases that the journal records"),
+        (lambda rows: rows[0].update(manifest_sha256="0" * 64), "the manifest that the journal"),
+    ],
+)
+def test_an_edited_journal_is_not_continued(
+    passed: Path, tmp_path: Path, edit: Callable[[list[Event]], object], named: str
+) -> None:
+    out = cut(passed, tmp_path / "run", 20)
+    rows = events(out)
+    edit(rows)
+    write_events(out, rows)
+    with pytest.raises(BadInputError, match="unfinished gate of another set-up") as caught:
+        ask(out)
+    assert named in str(caught.value)
+    assert events(out) == rows
+
+
+def test_an_update_of_the_system_does_not_end_a_gate(passed: Path, tmp_path: Path) -> None:
+    out = cut(passed, tmp_path / "run", 20)
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["device"].update(kernel="9.9", memory_mb=1, operating_system="another")
+    manifest["python"] = "3.9.9"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    rows = events(out)
+    rows[0]["manifest_sha256"] = sha256_file(out / "manifest.json")
+    write_events(out, rows)
+    assert ask(out)["valid"]
+
+
+def test_a_run_that_comes_while_another_gets_ready_does_not_spoil_it(
+    passed: Path, tmp_path: Path
+) -> None:
+    out = cut(passed, tmp_path / "run", 20)
+    job = prepare(RunSettings(EngineSettings(EngineKind.SCRIPTED), pack=None, out=out), Silent())
+    shutil.copy(passed / "journal.jsonl", out / "journal.jsonl")
+    with pytest.raises(BadInputError, match="another run went on in it meanwhile"):
+        job.execute(Silent())
+    assert events(out) == events(passed)
+
+
+def test_two_runs_do_not_share_a_new_directory(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    shutil.copytree(passed, out)
-    lines = events(out)
-    lines[1]["sample_ids"] = lines[1]["sample_ids"][:3]
-    kept = [e for e in lines if e["event"] != "gate_case" or e["sample_id"] in MINI[:3]]
-    (out / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in kept))
-    assert "journal.jsonl: the samples are not those of 'all'" in verify_run(out).findings
+    settings = RunSettings(
+        EngineSettings(EngineKind.SCRIPTED), pack=None, gate=GateSettings(limit=3), out=out
+    )
+    first, second = prepare(settings, Silent()), prepare(settings, Silent())
+    with (
+        RunDirectory(out).locked(),
+        pytest.raises(BadInputError, match="another run is at work in it"),
+    ):
+        second.execute(Silent())
+    first.execute(Silent())
+    with pytest.raises(BadInputError, match="is not empty"):
+        second.execute(Silent())
+    assert verify_run(out).findings == ()
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,13 @@ def test_an_append_cuts_off_what_a_power_cut_left_of_a_line(tmp_path: Path) -> N
     assert [event["event"] for event in read_events(path)] == ["first", "third"]
 
 
-def test_a_journal_has_one_writer(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
+def test_a_run_directory_has_one_run_at_work(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
     with (
-        JournalWriter(path),
-        pytest.raises(BadInputError, match="another process is writing it"),
+        directory.locked(),
+        pytest.raises(BadInputError, match="another run is at work"),
+        RunDirectory(tmp_path).locked(),
     ):
-        JournalWriter(path, append=True)
+        raise AssertionError
+    with directory.locked():
+        pass

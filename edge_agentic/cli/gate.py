@@ -37,7 +37,7 @@ def command(
     subset: Subsets = None,
     limit: Limit = None,
     early_stop: options.EarlyStop = False,
-    error_rate: options.ErrorRate = options.DEFAULT_ERROR_RATE,
+    error_rate: options.ErrorRate = None,
     show_failures: ShowFailures = False,
     out: options.Out = None,
     json: options.AsJson = False,

@@ -31,6 +31,7 @@ def execute(settings: RunSettings) -> RunResult:
 def show(result: RunResult, *, as_json: bool) -> None:
     """Print the summary, for people or as JSON, and where the run lies."""
     from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.core.text import one_line
     from edge_agentic.report.terminal import open_console, render_summary
 
     if as_json:
@@ -38,4 +39,4 @@ def show(result: RunResult, *, as_json: bool) -> None:
         typer.echo(dump_pretty(summary), nl=False)
         return
     render_summary(result.summary, open_console())
-    typer.echo(f"run directory: {result.directory}")
+    typer.echo(f"run directory: {one_line(str(result.directory))}")

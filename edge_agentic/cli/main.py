@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -11,6 +12,8 @@ from edge_agentic.cli import data, gate, models, results, run, sandbox, score, t
 from edge_agentic.cli.exits import code_of, describe
 from edge_agentic.core.interrupt import interruptible
 from edge_agentic.core.text import one_line
+
+_MOST_CHARACTERS: Final = 2000
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,6 +34,10 @@ app.add_typer(score.app, name="score")
 
 def main() -> None:
     """Run the command line. An expected error is one line and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # What the terminal's encoding lacks is shown escaped; it must not end a run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         with interruptible():
             app()
@@ -38,8 +45,13 @@ def main() -> None:
         code = code_of(error)
         if code is None:
             raise
-        print(f"error: {one_line(describe(error))}", file=sys.stderr)
+        print(f"error: {_short(one_line(describe(error)))}", file=sys.stderr)
         sys.exit(code)
+
+
+def _short(line: str) -> str:
+    """The line, cut where a value in it is endless."""
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}…"
 
 
 def _print_version(wanted: bool) -> None:

@@ -40,7 +40,10 @@ EarlyStop = Annotated[
     bool, typer.Option("--early-stop", help="Stop the gate as soon as its verdict is decided.")
 ]
 ErrorRate = Annotated[
-    float, typer.Option(help="With --early-stop: how often the verdict may be another; 0 to 0.5.")
+    float | None,
+    typer.Option(
+        help="With --early-stop: how often the verdict may be another; 0 to 0.5. [default: 0.05]"
+    ),
 ]
 Out = Annotated[
     Path | None, typer.Option(help="The run directory; new or empty. [default: runs/…]")
@@ -102,7 +105,7 @@ def gate_settings(
     selection: str | None,
     *,
     early_stop: bool,
-    error_rate: float,
+    error_rate: float | None,
     subsets: Sequence[str] = (),
     limit: int | None = None,
 ) -> GateSettings:
@@ -111,8 +114,11 @@ def gate_settings(
     Raises:
         BadInputError: options that don't go together.
     """
+    from edge_agentic.core.errors import BadInputError
     from edge_agentic.run.settings import GateSettings
 
-    return GateSettings(
-        dataset, selection, tuple(subsets), limit, error_rate if early_stop else None
-    )
+    if error_rate is not None and not early_stop:
+        raise BadInputError("--error-rate belongs to --early-stop; give both")
+    if early_stop and error_rate is None:
+        error_rate = DEFAULT_ERROR_RATE
+    return GateSettings(dataset, selection, tuple(subsets), limit, error_rate)

@@ -26,7 +26,7 @@ def command(default_model: str | None) -> Callable[..., None]:
         gate_set: options.GateSet = "gate-mini",
         selection: options.Selection = None,
         early_stop: options.EarlyStop = False,
-        error_rate: options.ErrorRate = options.DEFAULT_ERROR_RATE,
+        error_rate: options.ErrorRate = None,
         out: options.Out = None,
         json: options.AsJson = False,
         engine: options.Engine = EngineKind.LLAMACPP,

@@ -61,9 +61,11 @@ def gate(
         ),
     ],
     data: Annotated[
-        str,
-        typer.Option(help="The set they answer: 'bfcl-v4', 'gate-mini', or a directory."),
-    ] = "bfcl-v4",
+        str | None,
+        typer.Option(
+            help="The set they answer: 'bfcl-v4', 'gate-mini', or a directory. [default: bfcl-v4]"
+        ),
+    ] = None,
     selection: Annotated[
         str | None,
         typer.Option(help="'official' or 'all'. [default: official of bfcl-v4, all of other sets]"),
@@ -97,12 +99,20 @@ def gate(
     from edge_agentic.run.gate_sets import open_gate_set
 
     if verdicts:
-        if each:
-            raise BadInputError("--each judges answers; --verdicts has them judged already")
+        if each or data or selection:
+            raise BadInputError(
+                "--verdicts takes judged samples of the official selection; "
+                "leave out --each, --data and --selection"
+            )
         samples = official_samples()
         judged = read_verdicts(_read(answers), answers, samples)
     else:
-        dataset = open_gate_set(data)
+        if each and (json or selection or reference):
+            raise BadInputError(
+                "--each prints lines and no aggregates; "
+                "leave out --json, --selection and --reference"
+            )
+        dataset = open_gate_set(data or "bfcl-v4")
         judged = judge_answers(_read(answers), answers, dataset)
         if each:
             for one in judged:
@@ -141,4 +151,10 @@ def _aggregate(
 def _read(path: Path) -> bytes:
     from edge_agentic.core.jsonio import read_bytes
 
-    return sys.stdin.buffer.read() if str(path) == "-" else read_bytes(path)
+    if str(path) != "-":
+        return read_bytes(path)
+    if sys.stdin is None:
+        from edge_agentic.core.errors import BadInputError
+
+        raise BadInputError("standard input is closed; give a file")
+    return sys.stdin.buffer.read()

@@ -17,6 +17,7 @@ from edge_agentic.core.errors import BadInputError, StorageError, at_line
 
 JsonObject: TypeAlias = dict[str, Any]
 
+_LARGEST_FILE_BYTES: Final = 4 << 30
 _HASH_CHUNK_BYTES: Final = 1 << 20
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -103,9 +104,11 @@ def read_bytes(path: Path) -> bytes:
     """The bytes of a regular file.
 
     Raises:
-        BadInputError: as `open_regular`.
+        BadInputError: as `open_regular`, or too large to be read as a whole.
     """
     with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > _LARGEST_FILE_BYTES:
+            raise BadInputError(f"{path}: is larger than {_LARGEST_FILE_BYTES >> 30} GiB; split it")
         return file.read()
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from bfcl_gate.answers import Answer, native_calls
 from bfcl_gate.cases import Case, Dataset
 from bfcl_gate.subsets import SUBSETS, Rule
 from edge_agentic.core.text import one_line
@@ -28,12 +29,12 @@ def render_failures(dataset: Dataset, events: Iterable[Mapping[str, Any]]) -> It
             continue
         case = cases[event["sample_id"]]
         yield ""
-        yield f"{case.id}: {event['error_type']}"
+        yield one_line(f"{case.id}: {event.get('error_type')}")
         yield f"  question  {_short(_question(case))}"
         yield f"  expected  {_short(_expected(case))}"
         yield f"  got       {_short(_got(event))}"
-        if event["detail"]:
-            yield f"  why       {_short(event['detail'])}"
+        if detail := event.get("detail"):
+            yield f"  why       {_short(str(detail))}"
 
 
 def _question(case: Case) -> str:
@@ -51,10 +52,14 @@ def _expected(case: Case) -> str:
 def _got(event: Mapping[str, Any]) -> str:
     if event["outcome"] != "ok":
         return f"no answer ({event['outcome']})"
-    if event["tool_calls"] is None:
-        return f"text: {event['text']}"
-    calls = [call["function"] for call in event["tool_calls"]]
-    return "; ".join(f"{call['name']}({call['arguments']})" for call in calls)
+    if event.get("tool_calls") is None:
+        return f"text: {event.get('text')}"
+    calls = [f"{call.name}({json.dumps(call.arguments)})" for call in native_calls(_answer(event))]
+    return "; ".join(calls) or "no call that can be read"
+
+
+def _answer(event: Mapping[str, Any]) -> Answer:
+    return Answer(event.get("tool_calls"), event.get("text"))
 
 
 def _short(text: str) -> str:

@@ -280,7 +280,8 @@ def _gate_notes(gate: JsonObject, null_reasons: Mapping[str, str]) -> Iterator[s
     if reference is None:
         yield f"no verdict: {null_reasons['gate.reference']}"
     elif reference["kind"] == "reference":
-        yield f"needed: {reference['factor']:g} of the scores measured for {reference['name']} itself"
+        factor, name = reference["factor"], reference["name"]
+        yield f"needed: {factor:g} of the scores measured for {name} itself"
     else:
         yield "needed: the floor for models without a reference"
 

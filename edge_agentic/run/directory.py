@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +46,26 @@ class RunDirectory:
     def has_journal(self) -> bool:
         """Whether the journal was begun."""
         return self.journal_path.exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep every other run out of the directory; the lock ends with the process.
+
+        Raises:
+            BadInputError: another run is at work in it.
+        """
+        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BadInputError(
+                    f"{self.path}: another run is at work in it; wait for its end, or give "
+                    "another directory with --out"
+                ) from None
+            yield
+        finally:
+            os.close(fd)
 
     def manifest(self) -> JsonObject:
         """The manifest.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bfcl_gate.answers import Answer
 from bfcl_gate.cases import Case
@@ -12,6 +12,7 @@ from bfcl_gate.references import Floor, Reference
 from bfcl_gate.request import messages, tools
 from bfcl_gate.selection import Selection
 from edge_agentic.core import interrupt
+from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import calls_to_openai
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion, Engine
@@ -53,17 +54,10 @@ def run_gate(
             journal in which the gate has not started.
     """
     cases = {case.id: case for case in selection.cases}
-    order = selection.sample_ids if early_stop_error_rate is None else shuffled(cases)
+    start = gate_start(selection, reference, early_stop_error_rate)
+    order = start["sample_ids"]
     if recorded is None:
-        journal.write(
-            "gate_started",
-            dataset=selection.dataset.name,
-            dataset_sha256=selection.dataset.sha256,
-            selection=selection.name,
-            sample_ids=order,
-            reference=None if reference is None else reference_to_json(reference),
-            early_stop_error_rate=early_stop_error_rate,
-        )
+        journal.write("gate_started", **start)
     is_decided = _decided(order, reference, early_stop_error_rate)
     before = recorded or {}
     progress.phase("gate", len(order), len(before))
@@ -82,6 +76,21 @@ def run_gate(
         if is_decided(sample_id, valid):
             break
     journal.write("gate_finished")
+
+
+def gate_start(
+    selection: Selection, reference: Reference | Floor | None, early_stop_error_rate: float | None
+) -> JsonObject:
+    """The fields of a `gate_started` event."""
+    ids = selection.sample_ids
+    return {
+        "dataset": selection.dataset.name,
+        "dataset_sha256": selection.dataset.sha256,
+        "selection": selection.name,
+        "sample_ids": list(ids if early_stop_error_rate is None else shuffled(ids)),
+        "reference": None if reference is None else reference_to_json(reference),
+        "early_stop_error_rate": early_stop_error_rate,
+    }
 
 
 def case_request(case: Case, max_output_tokens: int, turn_timeout_s: float) -> ChatRequest:
@@ -109,7 +118,7 @@ def as_answer(completion: Completion) -> Answer:
 
 
 def _decided(
-    order: tuple[str, ...], reference: Reference | Floor | None, error_rate: float | None
+    order: Sequence[str], reference: Reference | Floor | None, error_rate: float | None
 ) -> Callable[[str, bool], bool]:
     """Takes each verdict in turn and tells whether the gate's own is decided by now."""
     if error_rate is None:

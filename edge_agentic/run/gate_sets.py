@@ -118,6 +118,13 @@ def find_gate_set(sha256: str) -> Dataset | None:
     return bundled if sha256 == bundled.sha256 else None
 
 
+def named_sha256(name: str) -> str | None:
+    """The digest of the gate set of this name; None where the name is nobody's."""
+    if name == BFCL_V4:
+        return DATASET_SHA256
+    return gate_mini().sha256 if name == GATE_MINI else None
+
+
 def _official_or_refused(path: Path) -> Dataset:
     """The official files may lie beside a `dataset.toml`, which the digest covers."""
     if fault := find_fault(path):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
-from edge_agentic.core.errors import BadInputError, StorageError
+from edge_agentic.core.errors import StorageError
 from edge_agentic.core.jsonio import JsonObject, dump_line, iter_objects, sync_directory
 
 JOURNAL_NAME = "journal.jsonl"
@@ -21,7 +20,6 @@ class JournalWriter:
         A last line without its newline, which a power cut leaves, is cut off before an append.
 
         Raises:
-            BadInputError: another process is writing the file.
             StorageError: it exists, or can't be created or written.
         """
         self._path = path
@@ -29,14 +27,8 @@ class JournalWriter:
         try:
             self._fd = os.open(path, mode | os.O_CREAT | os.O_CLOEXEC, 0o644)
             sync_directory(path.parent)
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if append:
                 os.truncate(self._fd, path.read_bytes().rfind(b"\n") + 1)
-        except BlockingIOError:
-            self.close()
-            raise BadInputError(
-                f"{path}: another process is writing it; wait for its end"
-            ) from None
         except OSError as error:
             raise StorageError(f"{path}: can't be written ({error.strerror})") from None
 

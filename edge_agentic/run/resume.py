@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.measure.events import read_journal
 from edge_agentic.measure.summary import is_gate_only
@@ -16,8 +17,10 @@ from edge_agentic.run.directory import RunDirectory
 from edge_agentic.run.gate import Verdicts
 from edge_agentic.run.journal import read_events
 
-_OF_A_SESSION: Final = frozenset({"created"})
-"""Facts of the manifest that differ between two starts of the same run."""
+_MAY_DIFFER: Final = frozenset(
+    {"created", "python", "device.kernel", "device.memory_mb", "device.operating_system"}
+)
+"""Facts of the manifest that change with time, or with an update, on the same machine."""
 _MOST_NAMED: Final = 3
 
 
@@ -27,6 +30,7 @@ class UnfinishedGate:
 
     directory: RunDirectory
     manifest: JsonObject
+    events: tuple[JsonObject, ...]
     verdicts: Verdicts | None
     """None where the gate had not started."""
     is_finished: bool
@@ -47,22 +51,32 @@ def find_unfinished_gate(out: Path | None) -> UnfinishedGate | None:
     manifest = directory.manifest()
     if not is_gate_only(manifest):
         return None
-    journal = read_journal(read_events(directory.journal_path) if directory.has_journal else [])
+    events = read_events(directory.journal_path) if directory.has_journal else []
+    journal = read_journal(events)
     verdicts: dict[str, bool] | None = None
     if journal.gate is not None:
         verdicts = {}
         for case in journal.gate_cases:
             verdicts.setdefault(case.sample_id, case.valid and case.outcome is Outcome.OK)
-    return UnfinishedGate(directory, manifest, verdicts, journal.gate_finished)
+    return UnfinishedGate(directory, manifest, tuple(events), verdicts, journal.gate_finished)
 
 
-def check_same_setup(unfinished: UnfinishedGate, manifest: Mapping[str, Any]) -> None:
+def check_same_setup(
+    unfinished: UnfinishedGate, manifest: Mapping[str, Any], gate_start: Mapping[str, Any]
+) -> None:
     """Refuse to continue a run under another set-up: its figures would be of neither.
+
+    Args:
+        unfinished: what is there.
+        manifest: what a new run would write.
+        gate_start: the fields of `gate_started` that a new run would write.
 
     Raises:
         BadInputError: names what differs.
     """
-    differing = list(_differing(unfinished.manifest, manifest, ""))
+    differing = sorted(set(_differing(unfinished.manifest, manifest, "")) - _MAY_DIFFER)
+    # As JSON has it: the journal knows no tuples.
+    differing += _journal_differences(unfinished, json.loads(json.dumps(gate_start)))
     if differing:
         named = ", ".join(differing[:_MOST_NAMED]) + (", …" if differing[_MOST_NAMED:] else "")
         raise BadInputError(
@@ -71,10 +85,27 @@ def check_same_setup(unfinished: UnfinishedGate, manifest: Mapping[str, Any]) ->
         )
 
 
+def _journal_differences(
+    unfinished: UnfinishedGate, gate_start: Mapping[str, Any]
+) -> Iterator[str]:
+    """What in the journal is not what the same command would have written."""
+    sha256 = sha256_file(unfinished.directory.manifest_path)
+    for event in unfinished.events:
+        if event["event"] == "run_started" and event.get("manifest_sha256") != sha256:
+            yield "the manifest that the journal names"
+        if event["event"] == "gate_started":
+            yield from (
+                f"gate_started.{key}" for key in gate_start if event.get(key) != gate_start[key]
+            )
+    asked = [event["sample_id"] for event in unfinished.events if event["event"] == "gate_case"]
+    if asked != gate_start["sample_ids"][: len(asked)]:
+        yield "the cases that the journal records"
+
+
 def _differing(before: Any, now: Any, where: str) -> Iterator[str]:
     """Dotted paths at which two manifests differ."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for key in sorted((before.keys() | now.keys()) - (set() if where else _OF_A_SESSION)):
+        for key in before.keys() | now.keys():
             yield from _differing(before.get(key), now.get(key), f"{where}.{key}" if where else key)
     elif before != now:
         yield where

@@ -12,7 +12,7 @@ from pathlib import Path
 from bfcl_gate.selection import Selection, select
 from edge_agentic.core import interrupt
 from edge_agentic.core.clock import monotonic_ns, utc_now
-from edge_agentic.core.errors import signal_name
+from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
@@ -30,7 +30,7 @@ from edge_agentic.replay.player import (
 )
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
-from edge_agentic.run.gate import run_gate
+from edge_agentic.run.gate import gate_start, run_gate
 from edge_agentic.run.gate_sets import GATE_MINI, open_gate_set
 from edge_agentic.run.journal import JournalWriter
 from edge_agentic.run.manifest import build_manifest
@@ -75,7 +75,7 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
         RunInterrupted, KeyboardInterrupt: a signal; what was measured is kept.
     """
     progress = progress or Silent()
-    job = _prepare(settings, progress)
+    job = prepare(settings, progress)
     try:
         interrupt.check()
         return job.execute(progress)
@@ -84,8 +84,8 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
 
 
 @dataclass(frozen=True)
-class _Job:
-    """Everything that was checked before the first request."""
+class Job:
+    """Everything that was checked before the first request; `execute` asks it."""
 
     settings: RunSettings
     directory: RunDirectory
@@ -97,10 +97,14 @@ class _Job:
     unfinished: UnfinishedGate | None
 
     def execute(self, progress: Progress) -> RunResult:
+        """Run the job; raises as `run`."""
+        with self.directory.locked():
+            return self._execute(progress)
+
+    def _execute(self, progress: Progress) -> RunResult:
         manifest_sha256 = self._start(progress)
-        with JournalWriter(
-            self.directory.journal_path, append=self.unfinished is not None
-        ) as journal:
+        append = self.unfinished is not None
+        with JournalWriter(self.directory.journal_path, append=append) as journal:
             try:
                 self._measure(journal, progress, manifest_sha256)
             except KeyboardInterrupt as interruption:
@@ -114,7 +118,17 @@ class _Job:
         return RunResult(self.directory.path, summary)
 
     def _start(self, progress: Progress) -> str:
-        """Write the manifest, unless an earlier session has; return its SHA-256."""
+        """Write the manifest, unless an earlier session has; return its SHA-256.
+
+        Raises:
+            BadInputError: another run came first while this one was getting ready.
+        """
+        if self.unfinished is None:
+            check_output(self.directory.path)
+        elif find_unfinished_gate(self.directory.path) != self.unfinished:
+            raise BadInputError(
+                f"{self.directory.path}: another run went on in it meanwhile; look at it first"
+            )
         progress.say(f"run directory: {self.directory.path}")
         if self.unfinished is None:
             return self.directory.write_manifest(self.manifest)
@@ -199,7 +213,12 @@ def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
                 stack.close()
 
 
-def _prepare(settings: RunSettings, progress: Progress) -> _Job:
+def prepare(settings: RunSettings, progress: Progress) -> Job:
+    """Check all that can be checked and load the model; the caller closes the engine.
+
+    Raises:
+        BadInputError, RequirementError, SandboxUnavailable: as `run`.
+    """
     unfinished = find_unfinished_gate(settings.out) if settings.pack is None else None
     if unfinished is None:
         check_output(settings.out)
@@ -238,12 +257,13 @@ def _prepare(settings: RunSettings, progress: Progress) -> _Job:
         if unfinished is None:
             directory = create_run_directory(settings.out, prepared.label, profile.id)
         else:
-            check_same_setup(unfinished, manifest)
+            start = gate_start(gate, prepared.reference, settings.gate.early_stop_error_rate)
+            check_same_setup(unfinished, manifest, start)
             directory, manifest = unfinished.directory, unfinished.manifest
     except BaseException:
         prepared.engine.close()
         raise
-    return _Job(
+    return Job(
         settings, directory, manifest, prepared, gate, gate_output_tokens, replay, unfinished
     )
 

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bfcl_gate.answers import Answer
-from bfcl_gate.cases import Dataset
-from bfcl_gate.checker import check
-from bfcl_gate.early import shuffled
-from bfcl_gate.references import load_references
-from bfcl_gate.selection import PART, select
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_bytes, read_object, sha256_file
-from edge_agentic.measure.gate_reference import reference_from_json
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.run.directory import RunDirectory, open_run_directory
-from edge_agentic.run.gate_sets import find_gate_set
+from edge_agentic.run.verify_gate import dataset_name, gate_findings, verdict_findings
 
 _MOST_CHARACTERS: Final = 120
 
@@ -70,19 +63,18 @@ def verify_run(path: Path) -> VerifyReport:
     first = _first_of_each_kind(events)
     findings = [
         *_binding_findings(directory, manifest, events, first),
+        *gate_findings(manifest, events),
         *_score_findings(events),
         *_summary_findings(directory, expected),
     ]
     unchecked = []
-    if started := first.get("gate_started"):
-        dataset = find_gate_set(started["dataset_sha256"])
-        if dataset is not None:
-            findings += _selection_findings(dataset, started)
-            findings += _gate_findings(dataset, manifest, started, events)
-        else:
-            unchecked.append(
-                f"the gate's verdicts: its data set '{started['dataset']}' is not on this machine"
-            )
+    verdicts = verdict_findings(events)
+    if verdicts is None:
+        unchecked.append(
+            f"the gate's verdicts: its data set '{dataset_name(events)}' is not on this machine"
+        )
+    else:
+        findings += verdicts
     return VerifyReport(tuple(findings), tuple(unchecked))
 
 
@@ -105,56 +97,13 @@ def _binding_findings(
     if any(session.get("manifest_sha256") != actual for session in sessions):
         yield "manifest.json: is not the one that the journal starts with"
     datasets = manifest.get("datasets")
-    for phase, kind in (("gate", "gate_started"), ("replay", "replay_started")):
-        named = datasets.get(phase) if isinstance(datasets, Mapping) else None
-        sha256 = named.get("sha256") if isinstance(named, Mapping) else None
-        if kind in first and first[kind].get("dataset_sha256") != sha256:
-            yield f"journal.jsonl: the {phase} used another data set than manifest.json names"
+    named = datasets.get("replay") if isinstance(datasets, Mapping) else None
+    sha256 = named.get("sha256") if isinstance(named, Mapping) else None
+    if "replay_started" in first and first["replay_started"].get("dataset_sha256") != sha256:
+        yield "journal.jsonl: the replay used another data set than manifest.json names"
     order = [event["event"] for event in events]
     if "replay_started" in order and "gate_finished" not in order[: order.index("replay_started")]:
         yield "journal.jsonl: the replay starts before the gate has finished"
-
-
-def _selection_findings(dataset: Dataset, started: JsonObject) -> Iterator[str]:
-    """The samples are those that the selection's name promises, in one of the two orders."""
-    if started["selection"] == PART:
-        return
-    whole = select(dataset, started["selection"]).sample_ids
-    is_shuffled = started.get("early_stop_error_rate") is not None
-    if tuple(started["sample_ids"]) != (shuffled(whole) if is_shuffled else whole):
-        yield f"journal.jsonl: the samples are not those of '{started['selection']}'"
-
-
-def _gate_findings(
-    dataset: Dataset, manifest: Mapping[str, Any], started: JsonObject, events: Sequence[JsonObject]
-) -> Iterator[str]:
-    model = manifest.get("model")
-    facts = model if isinstance(model, Mapping) else {}
-    reference = load_references().find(
-        started["dataset"],
-        started["selection"],
-        gguf_sha256=facts.get("sha256"),
-        gguf_name=facts.get("name"),
-    )
-    if started["selection"] == PART:
-        reference = None
-    recorded = started["reference"]
-    if (recorded and reference_from_json(recorded, "journal.jsonl")) != reference:
-        yield "journal.jsonl: the gate was held to another reference than the bundled one"
-    cases = {case.id: case for case in dataset.cases}
-    for event in events:
-        if event["event"] != "gate_case":
-            continue
-        case = cases.get(event["sample_id"])
-        if case is None:
-            yield f"journal.jsonl: gate case '{event['sample_id']}' is not in the data set"
-            continue
-        verdict = check(case, Answer(event.get("tool_calls"), event.get("text")))
-        if (verdict.valid, verdict.error_type) != (event.get("valid"), event.get("error_type")):
-            yield (
-                f"journal.jsonl: gate case '{case.id}': recorded valid={event.get('valid')}, "
-                f"its answer gives {verdict.valid}"
-            )
 
 
 def _score_findings(events: Sequence[JsonObject]) -> Iterator[str]:
