@@ -20,7 +20,7 @@ from bfcl_gate.references import load_references
 assert "site-packages" in str(data_dir("traces")), data_dir("traces")
 assert len(load_pack("edge-mini").conversations) == 2
 assert load_profile("generic-aarch64").id == "generic-aarch64"
-assert len(gate_mini().cases) >= 60
+assert len(gate_mini().cases) >= 120
 assert load_references().references
 """
 

@@ -43,8 +43,8 @@ from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox, open_sandbox
 from tools_sandbox.workspace import fresh_copy
 
-GATE_MINI_MAX_OUTPUT_TOKENS = 256
-"""No right answer of `gate-mini` needs half of it; a small model that rambles is cut there."""
+GATE_MINI_MAX_OUTPUT_TOKENS = 192
+"""No right answer of `gate-mini` comes near it; a small model that rambles is cut there."""
 
 _KIB_PER_MIB = 1024  # Linux counts ru_maxrss in KiB
 
