@@ -88,10 +88,9 @@ def test_without_a_reference_it_prints_our_figures() -> None:
 
 
 @pytest.mark.skipif(not is_fetched(), reason=f"the official data is not here; run: {FETCH}")
-def test_the_official_samples_take_little_time_memory_and_room() -> None:
+def test_the_official_samples_take_little_memory_and_room() -> None:
     told = figures()
     assert told["samples"] == OFFICIAL_SAMPLES
-    assert told["cpu_s"] < 3  # A quiet machine takes a fraction of a second.
     assert told["peak_rss_mb"] < 150
     assert told["package_kb"] < 5000
 
