@@ -12,6 +12,9 @@ from bfcl_gate.aggregate import case_weights, percent
 from bfcl_gate.references import reaches
 from bfcl_gate.subsets import subset_of
 
+MAX_ERROR_RATE: Final = 0.5
+"""A coin errs as often."""
+
 _SEED: Final = "edge-agentic gate"
 _MOST_AT_STAKE: Final = 0.75
 """The share of its capital that a bet may lose at once."""
@@ -66,8 +69,10 @@ class SequentialTest:
             ValueError: The error rate is not between 0 and 0.5, a score is unknown, or an id
                 names no subset.
         """
-        if not 0 < error_rate < 0.5:
-            raise ValueError(f"the error rate must be above 0 and below 0.5, got {error_rate}")
+        if not 0 < error_rate < MAX_ERROR_RATE:
+            raise ValueError(
+                f"the error rate must be above 0 and below {MAX_ERROR_RATE}, got {error_rate}"
+            )
         weights = case_weights(sample_ids)
         if not thresholds.keys() <= weights.keys():
             raise ValueError(f"thresholds are known for {', '.join(weights)}")
@@ -105,7 +110,7 @@ class _Score:
         self._threshold = threshold
         self._left = total
         self._least, self._most = Fraction(0), Fraction(1)
-        # In units in which the mean case adds 1 / total to the score when it is right.
+        # In units in which a right answer to the mean case gains 1.
         self._boundary_sum = float(_least_share(threshold)) * total
         self._largest = float(max(weights.values(), default=Fraction(0)) * total)
         self._scale = total

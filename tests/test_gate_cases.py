@@ -292,9 +292,9 @@ def test_a_name_that_is_no_file_is_not_left_out(tmp_path: Path) -> None:
 
 
 def test_a_line_nested_too_deeply_is_named(tmp_path: Path) -> None:
-    deep = {"type": "string"}
+    deep: dict[str, Any] = {"type": "string"}
     for _ in range(450):
-        deep = {"type": "dict", "properties": {"x": deep}}  # type: ignore[dict-item]
+        deep = {"type": "dict", "properties": {"x": deep}}
     write_irrelevance(tmp_path, "irrelevance_0", [{"name": "f", "parameters": deep}])
     with pytest.raises(GateDataError, match=r"json:1: .*nested more than 200 levels deep"):
         load_dataset(tmp_path)

@@ -14,7 +14,10 @@ from edge_agentic.engine.choices import EngineKind, ToolGrammar
 if TYPE_CHECKING:
     from edge_agentic.run.runner import RunResult
 
-HELP = "Measure function-calling accuracy, and say whether the model passes."
+HELP = (
+    "Measure function-calling accuracy, and say whether the model passes. A gate that was cut "
+    "short is continued by the same options and its directory as --out."
+)
 
 Subsets = Annotated[
     list[str] | None,
@@ -50,7 +53,7 @@ def command(
     turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
     answers: options.Answers = None,
 ) -> None:
-    """Run the gate; a gate that was cut short in --out is continued."""
+    """Run the gate; its exit code says whether the model passed."""
     from edge_agentic.run.settings import RunSettings
 
     settings = RunSettings(

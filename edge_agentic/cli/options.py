@@ -59,7 +59,9 @@ Threads = Annotated[int | None, typer.Option(help="[default: one per core]")]
 GpuLayers = Annotated[int | None, typer.Option(help="Layers on the accelerator; -1 is all.")]
 MaxOutputTokens = Annotated[
     int | None,
-    typer.Option(help="Longest answer of a turn. [default: the pack's limit, or 1024]"),
+    typer.Option(
+        help="Longest answer. [default: 1024, or the pack's limit; 192 for the cases of gate-mini]"
+    ),
 ]
 TurnTimeout = Annotated[float, typer.Option(help="Deadline of one turn, seconds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json and the run directory.")]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from edge_agentic.run.gate_score import Judged, Samples
+    from edge_agentic.measure.records import GateStart
+    from edge_agentic.run.gate_score import Judged
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -123,7 +124,7 @@ def gate(
 
 
 def _aggregate(
-    samples: Samples, judged: list[Judged], reference: str | None, *, as_json: bool
+    samples: GateStart, judged: list[Judged], reference: str | None, *, as_json: bool
 ) -> None:
     from edge_agentic.core.jsonio import dump_pretty
     from edge_agentic.report.terminal import open_console, render_gate

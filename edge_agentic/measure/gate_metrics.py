@@ -12,7 +12,7 @@ from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.measure.gate_reference import reference_from_json
 from edge_agentic.measure.reasons import Reasons
-from edge_agentic.measure.records import GateCase, GateStart, Journal
+from edge_agentic.measure.records import GateCase, GateStart, Journal, first_records
 
 
 def gate_section(journal: Journal, reasons: Reasons) -> JsonObject | None:
@@ -37,7 +37,15 @@ def gate_section(journal: Journal, reasons: Reasons) -> JsonObject | None:
         raise BadInputError(f"journal.jsonl: gate: {error}") from None
 
 
-def early_verdict(journal: Journal) -> EarlyVerdict | None:
+def unrecorded_samples(journal: Journal) -> int:
+    """How many of the cases to be asked have no record at all; 0 without a gate."""
+    if journal.gate is None:
+        return 0
+    asked = _asked(journal.gate, _early_verdict(journal))
+    return len(set(asked) - first_records(journal.gate_cases).keys())
+
+
+def _early_verdict(journal: Journal) -> EarlyVerdict | None:
     """What a sequential test said before every case was asked; None where there was none.
 
     Raises:
@@ -49,28 +57,19 @@ def early_verdict(journal: Journal) -> EarlyVerdict | None:
     reference = _reference_of(gate)
     assert reference is not None
     test = SequentialTest(gate.sample_ids, reference.thresholds(), gate.early_stop_error_rate)
-    cases = _by_sample(journal.gate_cases)
+    cases = first_records(journal.gate_cases)
     for sample_id in gate.sample_ids[:-1]:
         if sample_id not in cases:
             return None
-        if verdict := test.add(sample_id, _is_right(cases[sample_id])):
+        if verdict := test.add(sample_id, cases[sample_id].is_right):
             return verdict
     return None
 
 
-def unrecorded_samples(journal: Journal) -> int:
-    """How many of the cases to be asked have no record at all; 0 without a gate."""
-    if journal.gate is None:
-        return 0
-    return len(
-        set(_asked(journal.gate, early_verdict(journal))) - _by_sample(journal.gate_cases).keys()
-    )
-
-
 def _section(journal: Journal, gate: GateStart, reasons: Reasons) -> JsonObject:
     reference = _reference_of(gate)
-    early = early_verdict(journal) if journal.gate_finished else None
-    cases = _by_sample(journal.gate_cases)
+    early = _early_verdict(journal) if journal.gate_finished else None
+    cases = first_records(journal.gate_cases)
     scores = _scores(_asked(gate, early), cases)
     decision = None if reference is None else decide(scores, reference)
     scored = journal.gate_finished and scores.issued_samples > 0 and early is None
@@ -115,26 +114,10 @@ def _asked(gate: GateStart, early: EarlyVerdict | None) -> tuple[str, ...]:
     return gate.sample_ids if early is None else gate.sample_ids[: early.asked]
 
 
-def _by_sample(cases: Iterable[GateCase]) -> dict[str, GateCase]:
-    """The first record of each case."""
-    first: dict[str, GateCase] = {}
-    for case in cases:
-        first.setdefault(case.sample_id, case)
-    return first
-
-
-def _is_right(case: GateCase) -> bool:
-    """Whether the case counts as right; a request that failed has no answer.
-
-    Without that rule a failed request would be right wherever no call is due.
-    """
-    return case.outcome is Outcome.OK and case.valid
-
-
 def _scores(asked: Iterable[str], cases: Mapping[str, GateCase]) -> Scores:
     """The scores; a missing answer is no right one."""
     answered = [
-        (sample_id, _is_right(case))
+        (sample_id, case.is_right)
         for sample_id, case in cases.items()
         if case.outcome is Outcome.OK
     ]

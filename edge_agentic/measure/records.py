@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,11 +27,8 @@ class GateStart:
         """Refuse a sample that comes twice, and an early stop without anything to decide."""
         if len(set(self.sample_ids)) < len(self.sample_ids):
             raise ValueError("'sample_ids' names a sample twice")
-        if self.early_stop_error_rate is not None:
-            if not 0 < self.early_stop_error_rate < 0.5:
-                raise ValueError("'early_stop_error_rate' must be above 0 and below 0.5")
-            if self.reference is None:
-                raise ValueError("'early_stop_error_rate' needs a reference")
+        if self.early_stop_error_rate is not None and self.reference is None:
+            raise ValueError("'early_stop_error_rate' needs a reference")
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,22 @@ class GateCase:
     outcome: Outcome
     valid: bool
     malformed: bool
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the case counts as right; a request that failed has no answer.
+
+        Without that rule a failed request would be right wherever no call is due.
+        """
+        return self.outcome is Outcome.OK and self.valid
+
+
+def first_records(cases: Iterable[GateCase]) -> dict[str, GateCase]:
+    """The first record of each case, by its id: the one that counts."""
+    first: dict[str, GateCase] = {}
+    for case in cases:
+        first.setdefault(case.sample_id, case)
+    return first
 
 
 @dataclass(frozen=True)

@@ -54,12 +54,9 @@ def _got(event: Mapping[str, Any]) -> str:
         return f"no answer ({event['outcome']})"
     if event.get("tool_calls") is None:
         return f"text: {event.get('text')}"
-    calls = [f"{call.name}({json.dumps(call.arguments)})" for call in native_calls(_answer(event))]
-    return "; ".join(calls) or "no call that can be read"
-
-
-def _answer(event: Mapping[str, Any]) -> Answer:
-    return Answer(event.get("tool_calls"), event.get("text"))
+    calls = native_calls(Answer(event["tool_calls"]))
+    shown = (f"{call.name}({json.dumps(call.arguments)})" for call in calls)
+    return "; ".join(shown) or "no call that can be read"
 
 
 def _short(text: str) -> str:

@@ -42,11 +42,6 @@ class RunDirectory:
         """`summary.json`."""
         return self.path / SUMMARY_NAME
 
-    @property
-    def has_journal(self) -> bool:
-        """Whether the journal was begun."""
-        return self.journal_path.exists()
-
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep every other run out of the directory; the lock ends with the process.

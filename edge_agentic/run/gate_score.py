@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bfcl_gate import official
@@ -39,29 +39,20 @@ class Judged:
         }
 
 
-@dataclass(frozen=True)
-class Samples:
-    """The samples that scores are about."""
-
-    dataset: str
-    dataset_sha256: str | None
-    selection: str
-    sample_ids: tuple[str, ...]
-
-
-def samples_of(dataset: Dataset, selection: str | None) -> Samples:
+def samples_of(dataset: Dataset, selection: str | None) -> GateStart:
     """The samples of a selection of a data set; None takes its usual one.
 
     Raises:
         GateDataError: no such selection.
     """
     chosen = select(dataset, selection)
-    return Samples(dataset.name, dataset.sha256, chosen.name, chosen.sample_ids)
+    return GateStart(dataset.name, dataset.sha256, chosen.name, chosen.sample_ids, reference=None)
 
 
-def official_samples() -> Samples:
+def official_samples() -> GateStart:
     """The official selection, by its ids alone: no data set is needed."""
-    return Samples(official.NAME, None, official.SELECTION, official.official_ids())
+    ids = official.official_ids()
+    return GateStart(official.NAME, None, official.SELECTION, ids, reference=None)
 
 
 def judge_answers(raw: bytes, path: Path, dataset: Dataset) -> Iterator[Judged]:
@@ -86,7 +77,7 @@ def judge_answers(raw: bytes, path: Path, dataset: Dataset) -> Iterator[Judged]:
         yield Judged(sample_id, None if answer.missing else check(cases[sample_id], answer))
 
 
-def read_verdicts(raw: bytes, path: Path, samples: Samples) -> Iterator[Judged]:
+def read_verdicts(raw: bytes, path: Path, samples: GateStart) -> Iterator[Judged]:
     """Read lines of `{sample_id, valid}`: true, false, 1 or 0; null stands for no answer.
 
     Raises:
@@ -110,7 +101,7 @@ def read_verdicts(raw: bytes, path: Path, samples: Samples) -> Iterator[Judged]:
         )
 
 
-def find_reference(name: str, samples: Samples) -> Reference:
+def find_reference(name: str, samples: GateStart) -> Reference:
     """The bundled reference of this name for these samples.
 
     Raises:
@@ -130,7 +121,7 @@ def find_reference(name: str, samples: Samples) -> Reference:
 
 
 def score(
-    samples: Samples, judged: Iterable[Judged], reference: Reference | None
+    samples: GateStart, judged: Iterable[Judged], reference: Reference | None
 ) -> tuple[JsonObject, Reasons]:
     """The `gate` section of a summary, and the reasons of its nulls.
 
@@ -149,14 +140,9 @@ def score(
         for sample_id in samples.sample_ids
         if sample_id not in cases
     )
+    held_to = None if reference is None else reference_to_json(reference)
     journal = Journal(
-        gate=GateStart(
-            samples.dataset,
-            samples.dataset_sha256,
-            samples.selection,
-            samples.sample_ids,
-            None if reference is None else reference_to_json(reference),
-        ),
+        gate=replace(samples, reference=held_to),
         gate_cases=[*cases.values(), *missing],
         gate_finished=True,
     )

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject, sha256_file
-from edge_agentic.core.outcome import Outcome
 from edge_agentic.measure.events import read_journal
+from edge_agentic.measure.records import first_records
 from edge_agentic.measure.summary import is_gate_only
 from edge_agentic.run.directory import RunDirectory
 from edge_agentic.run.gate import Verdicts
@@ -51,13 +51,12 @@ def find_unfinished_gate(out: Path | None) -> UnfinishedGate | None:
     manifest = directory.manifest()
     if not is_gate_only(manifest):
         return None
-    events = read_events(directory.journal_path) if directory.has_journal else []
+    events = read_events(directory.journal_path) if directory.journal_path.exists() else []
     journal = read_journal(events)
-    verdicts: dict[str, bool] | None = None
+    verdicts = None
     if journal.gate is not None:
-        verdicts = {}
-        for case in journal.gate_cases:
-            verdicts.setdefault(case.sample_id, case.valid and case.outcome is Outcome.OK)
+        recorded = first_records(journal.gate_cases)
+        verdicts = {sample_id: case.is_right for sample_id, case in recorded.items()}
     return UnfinishedGate(directory, manifest, tuple(events), verdicts, journal.gate_finished)
 
 

@@ -179,8 +179,8 @@ class Job:
             scorable_turns=scorable,
             t_ns=monotonic_ns(),
         )
-        # Closed here: an interruption must remove the workspace before it goes on.
         open_workspace = partial(_open_workspace, pack, self.settings.tier)
+        # Closed here: an interruption must remove the workspace before it goes on.
         with closing(play(pack, self.prepared.engine, plan.limits, open_workspace)) as records:
             for record in records:
                 if isinstance(record, TurnRecord):

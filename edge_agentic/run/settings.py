@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bfcl_gate.early import MAX_ERROR_RATE
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.engine.choices import (
     MAX_CONTEXT_TOKENS,
@@ -17,8 +18,6 @@ from edge_agentic.engine.scripted import ScriptedDelays
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
-MAX_ERROR_RATE: Final = 0.5
-"""A coin errs as often."""
 MAX_TIMEOUT_S: Final = 7 * 24 * 3600.0
 
 

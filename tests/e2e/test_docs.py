@@ -125,6 +125,16 @@ def test_the_overhead_benchmark_prints_what_the_readme_shows(
     assert names == [line.split()[0] for line in shown.splitlines()]
 
 
+def test_the_scoring_benchmark_names_the_reference_that_the_readme_leaves_open(
+    official_bfcl: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "benchmarks").symlink_to(REPOSITORY / "benchmarks")
+    (command,) = [block.body for block in blocks(README) if "gate_scoring" in block.body]
+    done = shell(command, tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: VENV_WITH_BFCL_EVAL: no such directory\n"
+
+
 @pytest.mark.parametrize("script", ["gate_reference.py", "harness_overhead.py"])
 def test_a_benchmark_names_a_missing_file_in_one_line(script: str, tmp_path: Path) -> None:
     done = shell(f"python {REPOSITORY / 'benchmarks' / script} absent", tmp_path)
