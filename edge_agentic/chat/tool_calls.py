@@ -1,36 +1,71 @@
-"""Finds the tool calls in a model's text.
-
-Formats: `hermes` (`<tool_call>{"name": …, "arguments": {…}}</tool_call>`, several in a row) and
-`generic` (one JSON object or a list of them, the form that `chat.generic` asks for). JSON is
-read by a JSON decoder from its opening bracket, so markup inside strings is content.
-"""
+"""Finds the tool calls in a model's text, in the form that the model's template asks for."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
+from edge_agentic.chat.formats.deepseek import CALL_BEGIN, DEEPSEEK
+from edge_agentic.chat.formats.gemma4 import GEMMA4
+from edge_agentic.chat.formats.glm import GLM
+from edge_agentic.chat.formats.gpt_oss import GPT_OSS
+from edge_agentic.chat.formats.json_calls import json_form
+from edge_agentic.chat.formats.mistral import MISTRAL
+from edge_agentic.chat.formats.named_calls import named_form
+from edge_agentic.chat.formats.qwen3_xml import QWEN3_XML
+from edge_agentic.chat.formats.reading import Form, read_text
 from edge_agentic.chat.generic import DECLINE_NAME
-from edge_agentic.core.jsonio import is_json
-from edge_agentic.core.messages import ToolCall
+from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.messages import ToolCall, ToolSpec
 
 
 class ToolFormat(str, Enum):
     """How a model writes its tool calls."""
 
     GENERIC = "generic"
+    """One JSON object or a list of them: the form that `chat.generic` asks for."""
     HERMES = "hermes"
+    """`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Qwen2.5, Qwen3, Granite 4, …"""
+    QWEN3_XML = "qwen3_xml"
+    """`<tool_call><function=NAME><parameter=KEY>…`: Qwen3-Coder, Qwen3.5, Qwen3.6, Nemotron 3."""
+    LLAMA3_JSON = "llama3_json"
+    """`{"name": …, "parameters": {…}}`, bare or behind `<|python_tag|>`: Llama 3.1 to 3.3."""
+    MISTRAL = "mistral"
+    """`[TOOL_CALLS][{…}]` or `[TOOL_CALLS]NAME[ARGS]{…}`."""
+    APRIEL = "apriel"
+    """`<tool_calls>[{…}]</tool_calls>`: Apriel, MiniMax M1."""
+    COMMAND_R = "command_r"
+    """`<|START_ACTION|>[{"tool_name": …, "parameters": {…}}]<|END_ACTION|>`: Command R7B."""
+    DEEPSEEK = "deepseek"
+    """A name and `{…}` between tokens of its own: V3, V3.1, R1."""
+    FUNCTIONARY_3_1 = "functionary_3_1"
+    """`<function=NAME>{…}</function>`."""
+    FUNCTIONARY_3_2 = "functionary_3_2"
+    """`>>>NAME`, then `{…}` on the next line."""
+    GEMMA4 = "gemma4"
+    """`<|tool_call>call:NAME{key:value}<tool_call|>`."""
+    GLM = "glm"
+    """`<tool_call>NAME<arg_key>…</arg_key><arg_value>…</arg_value></tool_call>`: GLM 4.5, …"""
+    GPT_OSS = "gpt_oss"
+    """`<|channel|>commentary to=functions.NAME<|message|>{…}`."""
+    GRANITE = "granite"
+    """`<|tool_call|>[{…}]`: Granite 3."""
+    KIMI_K2 = "kimi_k2"
+    """`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`."""
+    NEMOTRON = "nemotron"
+    """`<TOOLCALL>[{…}]</TOOLCALL>`: Nemotron Nano 2."""
 
 
 @dataclass(frozen=True)
 class ParsedText:
     """A model's text, taken apart.
 
-    `malformed`: the text tried to call a tool, and some part of it could not be parsed.
+    `content`: what is neither reasoning nor a call; failed attempts at a call stay in it.
+    `malformed`: the text tried to call a tool, and some part of it could not be parsed. A call
+    that was only cut short is `truncated` instead, if its name and more are whole.
     """
 
     content: str
@@ -39,149 +74,127 @@ class ParsedText:
     malformed: bool = False
 
 
-@dataclass
-class _Found:
-    calls: list[Mapping[str, Any]] = field(default_factory=list)
-    rest: list[str] = field(default_factory=list)
-    malformed: bool = False
-
-
-_DECODER: Final = json.JSONDecoder()
-_THINK_OPEN, _THINK_CLOSE = "<think>", "</think>"
-_CALL_OPEN, _CALL_CLOSE = "<tool_call>", "</tool_call>"
-_CODE_FENCE: Final = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)(?:\n```)?\Z", re.DOTALL)
-_CALL_START: Final = re.compile(r'\A[\[{\s]*\{\s*"name"\s*:')
-
-
 def detect_format(template: str | None) -> ToolFormat | None:
-    """The format that a chat template asks for; None if it is one this module can't read."""
+    """The format that a chat template asks for; None if it is one this module can't read.
+
+    A template that never mentions tools gets the generic form. Otherwise the marks of calls in
+    the template's own text decide: the first row of a table, from the most particular marks
+    to those that other forms have too.
+    """
     if template is None or "tools" not in template:
         return ToolFormat.GENERIC
-    if "<tool_call>" in template and "<function=" not in template:
-        return ToolFormat.HERMES
+    for patterns, tool_format in _MARKS:
+        if all(re.search(pattern, template) for pattern in patterns):
+            return tool_format
     return None
 
 
-def parse(text: str, tool_format: ToolFormat, *, id_prefix: str) -> ParsedText:
-    """Take a model's text apart. No text raises.
+def call_starts(tool_format: ToolFormat) -> tuple[str, ...]:
+    """The texts that a call can start with.
 
-    Calls inside `<think>` are drafts and stay in the reasoning; an unclosed `<think>` is
-    reasoning to its end. A call of the reserved declining function is no call.
+    In the forms of bare JSON these are the opening brackets, and they start a call only where
+    they are the first thing of the answer.
+    """
+    return _FORMS[tool_format].starts
+
+
+def parse(
+    text: str, tool_format: ToolFormat, *, id_prefix: str, tools: Sequence[ToolSpec] = ()
+) -> ParsedText:
+    """Take a model's text apart. No text raises; the time is linear in its length.
+
+    Calls inside reasoning are drafts and stay there; reasoning that is never closed goes to
+    the end. A call of the reserved declining function is no call.
 
     Args:
-        text: what the model wrote.
+        text: what the model wrote, special tokens included.
         tool_format: how it writes calls.
         id_prefix: start of the calls' ids; unique in the conversation.
+        tools: the offered functions: their schemas give values that are written as plain text
+            their types, and their names tell bare calls from other JSON.
     """
-    reasoning, answer = _split_reasoning(text)
-    found = _find_hermes(answer) if tool_format is ToolFormat.HERMES else _find_generic(answer)
-    calls: list[ToolCall] = []
-    for raw in found.calls:
-        name, arguments = raw["name"], raw["arguments"]
-        if name != DECLINE_NAME:
-            calls.append(ToolCall(f"{id_prefix}_{len(calls)}", name, arguments))
-    content = "".join(found.rest).strip()
-    return ParsedText(content, reasoning, tuple(calls), found.malformed)
+    form = _FORMS[tool_format]
+    reading = read_text(text, form, _parameters(tools))
+    found = [call for call in reading.calls if call.name != DECLINE_NAME]
+    calls = tuple(
+        ToolCall(f"{id_prefix}_{index}", call.name, call.arguments, call.truncated)
+        for index, call in enumerate(found)
+    )
+    reasoning = reading.reasoning(form.thoughts)
+    return ParsedText(reading.content, reasoning, calls, reading.malformed)
 
 
-def _split_reasoning(text: str) -> tuple[str | None, str]:
-    reasoning: list[str] = []
-    answer: list[str] = []
-    position = 0
-    while (start := text.find(_THINK_OPEN, position)) >= 0:
-        answer.append(text[position:start])
-        end = text.find(_THINK_CLOSE, start)
-        if end < 0:
-            reasoning.append(text[start + len(_THINK_OPEN) :])
-            position = len(text)
-            break
-        reasoning.append(text[start + len(_THINK_OPEN) : end])
-        position = end + len(_THINK_CLOSE)
-    answer.append(text[position:])
-    thought = "\n".join(part.strip() for part in reasoning)
-    return (thought or None) if reasoning else None, "".join(answer)
+_TOOL_CALL: Final = (("<tool_call>",), ("</tool_call>",))
+
+_FORMS: Final[Mapping[ToolFormat, Form]] = {
+    ToolFormat.GENERIC: json_form(bare=True),
+    ToolFormat.HERMES: json_form(*_TOOL_CALL, bare=True),
+    ToolFormat.QWEN3_XML: QWEN3_XML,
+    ToolFormat.LLAMA3_JSON: json_form(("<|python_tag|>",), bare=True),
+    ToolFormat.MISTRAL: MISTRAL,
+    ToolFormat.APRIEL: json_form(("<tool_calls>",), ("</tool_calls>",)),
+    ToolFormat.COMMAND_R: json_form(
+        ("<|START_ACTION|>",),
+        ("<|END_ACTION|>",),
+        thoughts={"<|START_THINKING|>": "<|END_THINKING|>"},
+        silent=r"<\|(?:START|END)_RESPONSE\|>",
+    ),
+    ToolFormat.DEEPSEEK: DEEPSEEK,
+    ToolFormat.FUNCTIONARY_3_1: named_form(
+        ("<function=",), r"<function=(?P<name>[^<>\s]+)>\s*", r"\s*</function>"
+    ),
+    ToolFormat.FUNCTIONARY_3_2: named_form(
+        (">>>",),
+        r">>>(?P<name>(?!all\n)[\w.\-]+)\n\s*(?=\{)",
+        "",
+        silent=r">>>all\n|\A>>>",
+        lead_in=">>>",
+    ),
+    ToolFormat.GEMMA4: GEMMA4,
+    ToolFormat.GLM: GLM,
+    ToolFormat.GPT_OSS: GPT_OSS,
+    ToolFormat.GRANITE: json_form(("<|tool_call|>", "<tool_call>")),
+    ToolFormat.KIMI_K2: named_form(
+        ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
+        r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^\s<:]+)(?::\d+)?\s*"
+        r"<\|tool_call_argument_begin\|>\s*",
+        r"\s*<\|tool_call_end\|>",
+        silent=r"<\|tool_calls_section_(?:begin|end)\|>",
+    ),
+    ToolFormat.NEMOTRON: json_form(("<TOOLCALL>",), ("</TOOLCALL>",)),
+}
+
+_MARKS: Final[tuple[tuple[tuple[str, ...], ToolFormat | None], ...]] = (
+    # Tags of these contain those of other forms and mean something else.
+    (("<seed:tool_call>",), None),
+    ((r"\]<\]minimax\[>\[",), None),
+    ((r"<\|tool_call>call:",), ToolFormat.GEMMA4),
+    ((CALL_BEGIN,), ToolFormat.DEEPSEEK),
+    ((r"<\|tool_calls_section_begin\|>",), ToolFormat.KIMI_K2),
+    ((r"<\|channel\|>", r"<\|message\|>"), ToolFormat.GPT_OSS),
+    ((r"<\|START_ACTION\|>",), ToolFormat.COMMAND_R),
+    ((r"\[TOOL_CALLS\]",), ToolFormat.MISTRAL),
+    (("<TOOLCALL>",), ToolFormat.NEMOTRON),
+    ((r"<tool_calls>\[?[\s\\n]*\{",), ToolFormat.APRIEL),
+    (("<tool_call>", "<arg_key>"), ToolFormat.GLM),
+    (("<tool_call>", "<function="), ToolFormat.QWEN3_XML),
+    (("<function=", "</function>"), ToolFormat.FUNCTIONARY_3_1),
+    ((r">>>\$\{recipient\}",), ToolFormat.FUNCTIONARY_3_2),
+    ((r"<\|tool_call\|>",), ToolFormat.GRANITE),
+    (("<tool_call>",), ToolFormat.HERMES),
+    ((r"<\|python_tag\|>",), ToolFormat.LLAMA3_JSON),
+    ((r"<\|start_header_id\|>", r'"parameters"\s*:'), ToolFormat.LLAMA3_JSON),
+)
+"""All patterns of a row have to be in the template; the first such row counts."""
 
 
-def _find_generic(text: str) -> _Found:
-    body = text.strip()
-    if fenced := _CODE_FENCE.match(body):
-        body = fenced.group(1).strip()
-    if not body.startswith(("{", "[")):
-        return _Found(rest=[text])
-    decoded = _decode(body, 0)
-    if decoded is None:
-        return _Found(rest=[text], malformed=_CALL_START.match(body) is not None)
-    value, end = decoded
-    items = value if isinstance(value, list) else [value]
-    shaped = [call for item in items if (call := _as_call(item)) is not None]
-    if not shaped:
-        return _Found(rest=[text], malformed=any(_names_a_function(item) for item in items))
-    return _Found(calls=shaped, rest=[body[end:]], malformed=len(shaped) < len(items))
-
-
-def _find_hermes(text: str) -> _Found:
-    found = _Found()
-    position = 0
-    while (start := text.find(_CALL_OPEN, position)) >= 0:
-        found.rest.append(text[position:start])
-        position = start + len(_CALL_OPEN)
-        position = _read_hermes_block(text, position, found)
-    found.rest.append(text[position:].replace(_CALL_CLOSE, ""))
-    return found
-
-
-def _read_hermes_block(text: str, position: int, found: _Found) -> int:
-    """Read the JSON values of one block; return where the text goes on."""
-    read_any = False
-    while (opening := _next_brace(text, position)) is not None:
-        decoded = _decode(text, opening)
-        if decoded is None:
-            break
-        value, position = decoded
-        read_any = True
-        call = _as_call(value)
-        if call is None:
-            found.malformed = True
-        else:
-            found.calls.append(call)
-    if not read_any:
-        found.malformed = True
-    following = text.find(_CALL_OPEN, position)
-    # Bounded by the next block, so that a text of many openers takes linear time.
-    close = text.find(_CALL_CLOSE, position, following if following >= 0 else len(text))
-    if close >= 0:
-        if text[position:close].strip():
-            found.malformed = True
-        return close + len(_CALL_CLOSE)
-    if following >= 0:
-        return following
-    return position if read_any else len(text)
-
-
-def _next_brace(text: str, position: int) -> int | None:
-    while position < len(text) and text[position].isspace():
-        position += 1
-    return position if position < len(text) and text[position] == "{" else None
-
-
-def _decode(text: str, start: int) -> tuple[Any, int] | None:
-    try:
-        return _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _as_call(value: object) -> Mapping[str, Any] | None:
-    if not isinstance(value, Mapping) or not _names_a_function(value):
-        return None
-    arguments = value.get("arguments", value.get("parameters", {}))
-    if isinstance(arguments, str):
-        decoded = _decode(arguments, 0)
-        arguments = decoded[0] if decoded else None
-    call = {"name": value["name"], "arguments": arguments}
-    # NaN and lone surrogates could be neither sent nor written down.
-    return call if isinstance(arguments, Mapping) and is_json(call) else None
-
-
-def _names_a_function(value: object) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("name"), str) and bool(value["name"])
+def _parameters(tools: Sequence[ToolSpec]) -> Mapping[str, JsonObject]:
+    """The schema of the parameters of each offered function, empty where it has none."""
+    schemas = {}
+    for tool in tools:
+        function = tool.get("function", tool)
+        name = function.get("name") if isinstance(function, Mapping) else None
+        if isinstance(name, str):
+            parameters = function.get("parameters")
+            schemas[name] = parameters if isinstance(parameters, dict) else {}
+    return schemas

@@ -19,11 +19,15 @@ ToolSpec: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One function call that a model made: a name and a mapping of arguments."""
+    """One function call that a model made: a name and a mapping of arguments.
+
+    `truncated`: the model's text ended within the call, so arguments may be missing.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    truncated: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a call without a name."""

@@ -1,0 +1,65 @@
+"""`edge-agentic inspect`: look into models and what they write, without a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Look into models and what they write, without a run."""
+
+
+@app.command()
+def model(
+    gguf: Annotated[
+        str, typer.Argument(metavar="GGUF", help="A file, or a name that 'models list' shows.")
+    ],
+    context: Annotated[
+        int | None,
+        typer.Option(
+            help="Work out the memory of this many tokens. [default: the model's, at most 32768]"
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a model's sizes, memory, template, and whether the closed division can take it.
+
+    Reads only the header of the file, and checks that its weights are all there.
+    """
+    from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.engine.gguf import read_gguf
+    from edge_agentic.engine.model_report import model_report
+    from edge_agentic.engine.model_store import resolve_model
+    from edge_agentic.report.model import render_model
+
+    report = model_report(read_gguf(resolve_model(gguf)), context)
+    if json:
+        typer.echo(dump_pretty(report), nl=False)
+        return
+    for line in render_model(report):
+        typer.echo(line)
+
+
+@app.command()
+def calls(
+    texts: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="JSONL lines with text, format and tools; - for standard input.",
+        ),
+    ],
+) -> None:
+    """Find the tool calls in texts that models wrote, and print a line of JSON for each."""
+    from edge_agentic.chat.call_lines import parse_call_line
+    from edge_agentic.cli.inputs import read_input
+    from edge_agentic.core.jsonio import dump_line, parse_lines
+
+    for line, fields in parse_lines(read_input(texts), texts):
+        typer.echo(dump_line(parse_call_line(fields, texts, line)))
