@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ import pytest
 from tools_sandbox.binaries import Bwrap, find_bwraps
 from tools_sandbox.errors import InvalidRequest, SandboxError, SandboxUnavailable
 from tools_sandbox.limits import Limits
+from tools_sandbox.processes import descendants
 from tools_sandbox.result import Result, Tier
 from tools_sandbox.sandbox import Sandbox, open_sandbox
 
@@ -33,9 +35,11 @@ with open_sandbox(pathlib.Path(sys.argv[1]), tier=Tier(sys.argv[2])) as sandbox:
 
 
 def kinds() -> list[object]:
-    """Tier none, and each bubblewrap of this machine."""
+    """Tiers none and landlock, and each bubblewrap of this machine."""
     found = find_bwraps()
-    cases: list[object] = [pytest.param((Tier.NONE, None), id="none")]
+    cases: list[object] = [
+        pytest.param((tier, None), id=tier.value) for tier in (Tier.NONE, Tier.LANDLOCK)
+    ]
     cases += [
         pytest.param((Tier.BUBBLEWRAP, bwrap), id=f"bubblewrap-{bwrap.origin}-{bwrap.version}")
         for bwrap in found
@@ -47,6 +51,14 @@ def kinds() -> list[object]:
 
 
 Opener = Callable[..., Sandbox]
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A directory that every user can reach, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(prefix="test-sandbox-") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
 
 
 @pytest.fixture(params=kinds())
@@ -123,13 +135,15 @@ def test_a_command_has_its_exit_code_and_output(
     assert result.tier is sandbox.info.tier
 
 
-def test_files_in_the_workspace_last_and_belong_to_the_caller(
+def test_files_in_the_workspace_last_and_belong_to_the_caller_in_the_end(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
+    (tmp_path / "before").touch()
     assert sandbox.run("echo one > file; mkdir sub", timeout_s=30).exit_code == 0
     assert (tmp_path / "file").read_text() == "one\n"
-    assert (tmp_path / "file").stat().st_uid == os.getuid()
     assert sandbox.run("cat file", timeout_s=30).output == "one\n"
+    sandbox.close()
+    assert {path.stat().st_uid for path in tmp_path.iterdir()} == {os.getuid()}
 
 
 def test_nothing_but_the_workspace_lasts(sandbox: Sandbox) -> None:
@@ -290,11 +304,11 @@ def test_commands_of_several_threads_do_not_meet(sandbox: Sandbox) -> None:
 
 def test_no_descriptor_or_child_is_left_open(sandbox: Sandbox) -> None:
     before = sorted(p.name for p in Path("/proc/self/fd").iterdir())
+    children = descendants(os.getpid())
     for command, timeout_s in [("true", 30.0), ("sleep 60", 0.2), ("exit 1", 30.0)]:
         sandbox.run(command, timeout_s=timeout_s)
     assert sorted(p.name for p in Path("/proc/self/fd").iterdir()) == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert descendants(os.getpid()) == children
 
 
 # What is refused, and what is not the command's fault
@@ -372,16 +386,20 @@ def test_the_record_for_the_manifest_is_plain_json(sandbox: Sandbox) -> None:
     assert record["limits"]["output_head_bytes"] == {"value": 32768, "enforcement": "enforced"}
     if sandbox.info.tier is Tier.BUBBLEWRAP:
         assert Path(record["bwrap_path"]).exists()
+        assert record["nested_namespaces_blocked"]
         assert record["bwrap_origin"] in ("system", "wheel")
     else:
         assert record["bwrap_path"] is None
 
 
-def test_the_process_limit_is_not_claimed_for_the_machines_root(sandbox: Sandbox) -> None:
+def test_root_runs_commands_as_somebody_whose_processes_can_be_limited(sandbox: Sandbox) -> None:
     if os.getuid() != 0:
-        pytest.skip("only root is exempt from the limit")
+        pytest.skip("only root runs commands as somebody else")
     [status] = [each for each in sandbox.info.limits if each.name == "processes"]
-    assert status.enforcement == "none"
+    if sandbox.info.tier is Tier.NONE:
+        assert (sandbox.info.command_uid, status.enforcement) == (0, "none")
+    else:
+        assert (sandbox.info.command_uid, status.enforcement) == (60800, "enforced")
 
 
 def test_the_documentation_gives_the_defaults_of_the_limits() -> None:

@@ -1,6 +1,7 @@
 """Tier `bubblewrap`: every command in fresh namespaces, on a read-only system."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -11,8 +12,11 @@ from tools_sandbox.binaries import Bwrap
 from tools_sandbox.environment import USER, fixed_environment
 from tools_sandbox.info import SandboxInfo
 from tools_sandbox.limits import Limits, limit_statuses, prlimit_argv
-from tools_sandbox.process import Launch
+from tools_sandbox.places import Place
+from tools_sandbox.process import Launch, memory_file
 from tools_sandbox.result import Tier
+from tools_sandbox.seccomp import bubblewrap_filter, fingerprint
+from tools_sandbox.users import User, is_real_root
 
 INSIDE_WORKSPACE = "/workspace"
 _HOME = f"/home/{USER}"
@@ -31,37 +35,35 @@ class Form:
     """A variant of the call. What a machine forbids is left out, and recorded."""
 
     proc: bool = True
-    disable_userns: bool = True
 
     @property
     def name(self) -> str:
         """`full`, or what is left out."""
-        missing = ["no-proc"] * (not self.proc) + ["nested-namespaces"] * (not self.disable_userns)
-        return "+".join(missing) or "full"
+        return "full" if self.proc else "no-proc"
 
 
-# The most complete first. A container that masks /proc forbids a new one, and where it mounts
-# /proc/sys read-only, the setting that blocks nested namespaces too.
-FORMS = (Form(), Form(disable_userns=False), Form(proc=False), Form(False, False))
+# The most complete first. A container that masks /proc forbids a new one.
+FORMS = (Form(), Form(proc=False))
 
 
 class Bubblewrap:
-    """Starts commands in `workspace` through one bubblewrap program and one form of the call."""
+    """Starts commands in a workspace through one bubblewrap program and one form of the call."""
 
     def __init__(
         self,
-        workspace: Path,
+        place: Place,
         limits: Limits,
         bwrap: Bwrap,
         form: Form,
         refused: tuple[str, ...] = (),
     ) -> None:
-        self._workspace = workspace
+        self._place = place
         self._limits = limits
         self._bwrap = bwrap
         self._form = form
         self._refused = refused
-        self._limit_processes = _counts_processes_per_namespace()
+        self._filter = bubblewrap_filter()
+        self._limit_processes = _counts_processes(place.user)
 
     def info(self) -> SandboxInfo:
         """What this tier is, and how it keeps the limits."""
@@ -71,14 +73,18 @@ class Bubblewrap:
                 self._limits,
                 sized_tmpfs="--size" in self._bwrap.options,
                 processes=self._limit_processes,
+                sized_workspace=self._place.bounded,
             ),
             bwrap_path=str(self._bwrap.path),
             bwrap_version=self._bwrap.version,
             bwrap_origin=self._bwrap.origin,
             form=self._form.name,
+            view=self._place.kind,
+            filter_sha256=fingerprint(self._filter),
             has_proc=self._form.proc,
-            nested_namespaces_blocked=self._blocks_userns(),
+            nested_namespaces_blocked=True,
             refused=self._refused,
+            command_uid=self._place.user.uid,
         )
 
     @contextmanager
@@ -86,16 +92,19 @@ class Bubblewrap:
         """Prepare to start a program."""
         with ExitStack() as stack:
             files = {
-                f"/etc/{name}": _memory_file(name, text, stack) for name, text in _ETC_FILES.items()
+                f"/etc/{name}": memory_file(name, text.encode(), stack)
+                for name, text in _ETC_FILES.items()
             }
+            filter_fd = memory_file("filter", self._filter, stack)
             argv = [
-                str(self._bwrap.path),
+                *self._place.enter,
+                self._place.program or str(self._bwrap.path),
                 *self._isolation(),
                 *_environment_options(),
                 *_system_options(),
                 *(w for name, fd in files.items() for w in ("--file", str(fd), name)),
                 *self._mounts(),
-                *("--json-status-fd", str(status_fd)),
+                *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
                 *prlimit_argv(self._limits, processes=self._limit_processes),
                 *words,
             ]
@@ -106,21 +115,16 @@ class Bubblewrap:
                 argv=tuple(argv),
                 env={},
                 cwd=Path("/"),
-                inherited_fds=tuple(files.values()),
+                inherited_fds=(filter_fd, *files.values()),
                 stop_signal=signal.SIGKILL,
             )
 
     def close(self) -> None:
         """Nothing is left to release between commands."""
 
-    def _blocks_userns(self) -> bool:
-        return self._form.disable_userns and "--disable-userns" in self._bwrap.options
-
     def _isolation(self) -> list[str]:
         options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
         options += ["--unshare-cgroup-try", "--unshare-net"]
-        if self._blocks_userns():
-            options.append("--disable-userns")
         options += ["--uid", str(_UID), "--gid", str(_UID), "--hostname", "sandbox"]
         options += ["--cap-drop", "ALL", "--new-session", "--die-with-parent"]
         if "--clearenv" in self._bwrap.options:
@@ -134,7 +138,7 @@ class Bubblewrap:
         options += self._tmpfs("/dev/shm", limits.shm_bytes)
         options += self._tmpfs("/tmp", limits.tmp_bytes)
         options += self._tmpfs(_HOME, limits.home_bytes)
-        options += ["--dir", "/run", "--bind", str(self._workspace), INSIDE_WORKSPACE]
+        options += ["--dir", "/run", "--bind", self._place.source, INSIDE_WORKSPACE]
         options += ["--chdir", INSIDE_WORKSPACE, "--remount-ro", "/dev", "--remount-ro", "/"]
         return options
 
@@ -163,27 +167,13 @@ def _system_options() -> list[str]:
     return options
 
 
-def _memory_file(name: str, text: str, stack: ExitStack) -> int:
-    fd = os.memfd_create(name)
-    stack.callback(os.close, fd)
-    os.write(fd, text.encode())
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+def _counts_processes(user: User) -> bool:
+    """Whether the kernel's limit on processes can be used.
 
-
-def _counts_processes_per_namespace() -> bool:
-    """Whether the kernel's limit on processes works here.
-
-    Before Linux 5.14 it counts all processes of the user, those outside included. The root user of
-    the machine is exempt.
+    Before Linux 5.14 it counts all processes of the user, those outside included: then only a user
+    who runs nothing else can be limited. The root user of the machine is exempt.
     """
-    major, minor = (int(part) for part in os.uname().release.split(".")[:2])
-    return (major, minor) >= (5, 14) and not _is_real_root()
-
-
-def _is_real_root() -> bool:
-    for line in Path("/proc/self/uid_map").read_text().splitlines():
-        inside, outside, count = map(int, line.split())
-        if inside <= os.getuid() < inside + count:
-            return outside + os.getuid() - inside == 0
-    return False
+    major, minor = (int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+    if user.is_dedicated:
+        return True
+    return (major, minor) >= (5, 14) and not (user.uid == 0 and is_real_root())

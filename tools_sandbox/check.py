@@ -6,10 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from tools_sandbox.attacks import all_attacks
+from tools_sandbox.limits import MIB, Limits
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox
 from tools_sandbox.scene import AttackNotRun, Scene
 from tools_sandbox.workspace import remove_tree
+
+CHECK_LIMITS = Limits(
+    file_size_bytes=32 * MIB,
+    processes=64,
+    cpu_s=2,
+    memory_bytes=256 * MIB,
+    workspace_bytes=64 * MIB,
+    workspace_files=2000,
+    tmp_bytes=16 * MIB,
+    home_bytes=16 * MIB,
+    shm_bytes=16 * MIB,
+)
+"""Limits that a check goes over without asking much of a small board."""
+
+
+_NOT_HARMLESS = "nothing promises to stop it here, and it would change the machine"
 
 
 @dataclass(frozen=True)
@@ -65,12 +82,15 @@ def run_battery(sandbox: Sandbox) -> CheckReport:
     outside = Path(tempfile.mkdtemp(prefix="outside-"))
     try:
         for attack in all_attacks():
+            promised = attack.promised(sandbox.info)
+            if not promised and not attack.harmless:
+                not_run.append(NotRun(attack.name, _NOT_HARMLESS))
+                continue
             try:
                 stopped = attack.stopped(Scene(sandbox, outside))
             except AttackNotRun as reason:
                 not_run.append(NotRun(attack.name, str(reason)))
             else:
-                promised = attack.promised(sandbox.info)
                 outcomes.append(AttackOutcome(attack.name, stopped, promised))
     finally:
         remove_tree(outside)

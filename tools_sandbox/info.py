@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from tools_sandbox.limits import LimitStatus
+from tools_sandbox.places import ViewKind
 from tools_sandbox.result import Tier
 
 Origin = Literal["system", "wheel", "given"]
@@ -22,6 +23,13 @@ class SandboxInfo:
     bwrap_origin: Origin | None = None
     form: str | None = None
     """How bubblewrap is called: `full`, or what had to be left out. None in tier none."""
+    view: ViewKind = "direct"
+    """How the workspace is provided."""
+    views_refused: tuple[str, ...] = ()
+    """Better ways to provide it that do not work here, with the reason."""
+    landlock_abi: int | None = None
+    filter_sha256: str | None = None
+    """Which filter of system calls is in force."""
     has_proc: bool = True
     """/proc is there, inside."""
     nested_namespaces_blocked: bool = False
@@ -30,7 +38,11 @@ class SandboxInfo:
     """Calls tried before this one that did not work here, with the reason."""
     kernel: str = field(default_factory=lambda: os.uname().release)
     uid: int = field(default_factory=os.getuid)
-    """The user that runs the sandbox; inside, commands run as user 1000."""
+    """The user that runs the sandbox."""
+    command_uid: int = field(default_factory=os.getuid)
+    """The user that runs commands; inside bubblewrap it is called 1000."""
+    launch_ns: int | None = None
+    """How long one small command took, its sandbox included."""
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain JSON values, with each limit under its name."""
@@ -40,5 +52,6 @@ class SandboxInfo:
             limit.name: {"value": limit.value, "enforcement": limit.enforcement}
             for limit in self.limits
         }
-        record["refused"] = list(self.refused)
+        for name in ("refused", "views_refused"):
+            record[name] = list(record[name])
         return record

@@ -7,7 +7,8 @@ from typing import Literal
 from tools_sandbox.errors import InvalidRequest
 
 Enforcement = Literal["enforced", "soft", "none"]
-"""`enforced`: holds. `soft`: holds for each process, not for their sum. `none`: not limited."""
+"""`enforced`: the kernel keeps it. `soft`: the kernel keeps it for each process but not for their
+sum, or a watch ends the command a moment after it goes over. `none`: not limited."""
 
 MIB = 1024 * 1024
 
@@ -27,6 +28,12 @@ class Limits:
     processes: int = 256
     cpu_s: int = 3600
     """CPU time of one process, all of its threads together."""
+    memory_bytes: int = 2048 * MIB
+    """Memory of all processes of the command together."""
+    workspace_bytes: int = 512 * MIB
+    """How much the workspace may grow, over all commands."""
+    workspace_files: int = 100_000
+    """How many files, directories and links the workspace may gain."""
     tmp_bytes: int = 256 * MIB
     home_bytes: int = 64 * MIB
     shm_bytes: int = 64 * MIB
@@ -50,23 +57,24 @@ class LimitStatus:
 
 
 def limit_statuses(
-    limits: Limits, *, sized_tmpfs: bool = False, processes: bool = False
+    limits: Limits, *, sized_tmpfs: bool, processes: bool, sized_workspace: bool
 ) -> tuple[LimitStatus, ...]:
-    """How well each limit is kept, given what else a tier can do."""
-    optional: dict[str, bool] = {
-        "processes": processes,
-        "tmp_bytes": sized_tmpfs,
-        "home_bytes": sized_tmpfs,
-        "shm_bytes": sized_tmpfs,
+    """How well each limit is kept, given what a tier and its workspace can do."""
+    in_tmpfs: Enforcement = "enforced" if sized_tmpfs else "none"
+    in_workspace: Enforcement = "enforced" if sized_workspace else "soft"
+    kept: dict[str, Enforcement] = {
+        "open_files": "soft",
+        "cpu_s": "soft",
+        "memory_bytes": "soft",
+        "processes": "enforced" if processes else "none",
+        "workspace_bytes": in_workspace,
+        "workspace_files": in_workspace,
+        "tmp_bytes": in_tmpfs,
+        "home_bytes": in_tmpfs,
+        "shm_bytes": in_tmpfs,
     }
-
-    def enforcement(name: str) -> Enforcement:
-        if name in ("open_files", "cpu_s"):
-            return "soft"
-        return "enforced" if optional.get(name, True) else "none"
-
     return tuple(
-        LimitStatus(field.name, getattr(limits, field.name), enforcement(field.name))
+        LimitStatus(field.name, getattr(limits, field.name), kept.get(field.name, "enforced"))
         for field in fields(limits)
     )
 
@@ -82,6 +90,7 @@ def prlimit_argv(limits: Limits, *, processes: bool) -> list[str]:
         ("nofile", resource.RLIMIT_NOFILE, limits.open_files),
         ("fsize", resource.RLIMIT_FSIZE, limits.file_size_bytes),
         ("cpu", resource.RLIMIT_CPU, limits.cpu_s),
+        ("data", resource.RLIMIT_DATA, limits.memory_bytes),
     ]
     if processes:
         wanted.append(("nproc", resource.RLIMIT_NPROC, limits.processes))

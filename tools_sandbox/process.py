@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -19,11 +19,13 @@ from tools_sandbox.capture import HeadTail
 from tools_sandbox.errors import InvalidRequest, SandboxError
 from tools_sandbox.limits import Limits
 from tools_sandbox.result import Result, Tier
+from tools_sandbox.watch import DiskWatch, Watch, WatchedLimit
 
 _CHUNK_BYTES = 1024 * 1024
 _GRACE_NS = 5_000_000_000
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
+_KILLED = 128 + signal.SIGKILL
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ Prepare = Callable[[int], AbstractContextManager[Launch]]
 """Makes a launch, given the descriptor to which the leader writes its status."""
 
 
-def execute(prepare: Prepare, *, timeout_s: float, limits: Limits) -> Result:
+def execute(
+    prepare: Prepare, *, timeout_s: float, limits: Limits, disk: DiskWatch | None = None
+) -> Result:
     """Run a launch; return when nothing of it is left, at the latest just after `timeout_s`.
 
     The kernel kills a leader when the thread that started it ends. That can't happen in the middle
@@ -58,6 +62,10 @@ def execute(prepare: Prepare, *, timeout_s: float, limits: Limits) -> Result:
         SandboxError: the leader could not start the command, was killed, or left something behind.
     """
     kept = HeadTail(limits.output_head_bytes, limits.output_tail_bytes)
+    try:
+        watch = Watch(limits, disk)
+    except OSError as error:
+        raise SandboxError(f"the workspace can't be watched: {error.strerror}") from error
     start_ns = time.monotonic_ns()
     with _pipe() as (output_fd, output_end), _pipe() as (status_fd, status_end):
         # A larger pipe halves the cost of a flood; the system may refuse it.
@@ -67,22 +75,33 @@ def execute(prepare: Prepare, *, timeout_s: float, limits: Limits) -> Result:
             leader = _start(launch, output_end.fileno(), status_end.fileno())
             output_end.close()
             status_end.close()
-            with _Running(leader, launch.stop_signal, output_fd, status_fd, kept) as running:
+            with _Running(leader, launch.stop_signal, output_fd, status_fd, kept, watch) as running:
                 in_time = running.follow(start_ns + int(timeout_s * _NS_PER_S))
                 running.stop()
                 duration_ns = time.monotonic_ns() - start_ns
             tier = launch.tier
-    if in_time and running.exit_code is None:
+    if in_time and running.exit_code is None and not running.over_limit:
         raise SandboxError(_failure(tier, leader.returncode, kept))
+    exit_code = _KILLED if running.over_limit else running.exit_code
     return Result(
-        exit_code=running.exit_code if in_time else None,
+        exit_code=exit_code if in_time else None,
         output=kept.text(),
         truncated=kept.dropped_bytes > 0,
         timed_out=not in_time,
         duration_ns=duration_ns,
         tier=tier,
         output_bytes=kept.total_bytes,
+        over_limit=running.over_limit,
     )
+
+
+def memory_file(name: str, content: bytes, stack: ExitStack) -> int:
+    """A descriptor from which a launched program can read `content`; the stack closes it."""
+    fd = os.memfd_create(name)
+    stack.callback(os.close, fd)
+    os.write(fd, content)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
 
 
 class _Running:
@@ -95,8 +114,11 @@ class _Running:
         output_fd: int,
         status_fd: int,
         kept: HeadTail,
+        watch: Watch,
     ) -> None:
         self.exit_code: int | None = None
+        self.over_limit: WatchedLimit | None = None
+        self._watch = watch
         self._leader = leader
         self._leader_fd = os.pidfd_open(leader.pid)
         self._child_fd: int | None = None
@@ -121,9 +143,21 @@ class _Running:
                 os.close(self._child_fd)
 
     def follow(self, deadline_ns: int) -> bool:
-        """Take in output until the leader ends (True) or the deadline comes (False)."""
-        while (left_ns := deadline_ns - time.monotonic_ns()) > 0:
-            ready = {fd for fd, _ in self._poll.poll(_poll_ms(left_ns))}
+        """Take in output until the leader ends (True) or the deadline comes (False).
+
+        A command that goes over a watched limit counts as ended.
+        """
+        look_ns = self._next_look_ns()
+        while (now_ns := time.monotonic_ns()) < deadline_ns:
+            if now_ns >= look_ns:
+                self.over_limit = self._watch.exceeded(self._leader.pid)
+                if self.over_limit:
+                    return True
+                look_ns = self._next_look_ns()
+            ready = {
+                fd
+                for fd, _ in self._poll.poll(_poll_ms(max(0, min(deadline_ns, look_ns) - now_ns)))
+            }
             if self._output_fd in ready and not self._read_output():
                 self._poll.unregister(self._output_fd)
             if self._status_fd in ready and not self._read_status():
@@ -151,6 +185,9 @@ class _Running:
         for _ in range(64):
             if not self._read_output():
                 break
+
+    def _next_look_ns(self) -> int:
+        return time.monotonic_ns() + int(self._watch.pause_s * _NS_PER_S)
 
     def _signal(self, grace_ns: int) -> None:
         # Bubblewrap's child is bound to its parent's life only from a moment after its birth, so a

@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from tools_sandbox.watch import WatchedLimit
+
 
 class Tier(str, Enum):
     """How a command is kept apart from the machine."""
 
     BUBBLEWRAP = "bubblewrap"
     """Linux namespaces by bubblewrap: no network, no host files or processes."""
+    LANDLOCK = "landlock"
+    """Rules on files and system calls, on the machine itself: a guard against accidents."""
     NONE = "none"
     """No isolation: for trusted commands only, and only where asked for by name."""
 
@@ -18,7 +22,8 @@ class Result:
     """The outcome of one command.
 
     A command that ends by signal n has exit code 128 + n, as bash reports it. A command that met
-    its deadline has no exit code: it is None, and `timed_out` is set.
+    its deadline has no exit code: it is None, and `timed_out` is set. One that was ended because it
+    went over a watched limit has exit code 137, and `over_limit` names the limit.
     """
 
     exit_code: int | None
@@ -32,6 +37,7 @@ class Result:
     tier: Tier
     output_bytes: int
     """All that the command wrote, dropped bytes included."""
+    over_limit: WatchedLimit | None = None
 
     def __post_init__(self) -> None:
         if self.timed_out != (self.exit_code is None):

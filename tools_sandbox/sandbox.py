@@ -1,58 +1,42 @@
-"""Opens a sandbox for one workspace and runs commands in it."""
+"""Opens a sandbox for one workspace, and runs commands and file tools in it."""
 
-import contextlib
-import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
 
+from tools_sandbox import files
 from tools_sandbox.binaries import Bwrap, find_bwraps
-from tools_sandbox.bubblewrap import FORMS, Bubblewrap
-from tools_sandbox.errors import InvalidRequest, SandboxError, SandboxUnavailable
-from tools_sandbox.info import SandboxInfo
 from tools_sandbox.limits import Limits
-from tools_sandbox.process import Launch, execute
+from tools_sandbox.opening import Opened, View, Wish, open_bubblewrap, open_supervised
+from tools_sandbox.places import Snapshot
+from tools_sandbox.process import execute
+from tools_sandbox.requests import check_timeout, checked_words, checked_workspace
 from tools_sandbox.result import Result, Tier
-from tools_sandbox.unisolated import Unisolated
-
-MAX_TIMEOUT_S = 7 * 24 * 3600
-"""The longest time-out of one command: 7 days."""
-
-_PROBE = "if [ -w . ]; then echo writable; else echo read-only; fi"
-_PROBE_TIMEOUT_S = 30.0
-# The kernel refuses a longer word in an argument list (MAX_ARG_STRLEN).
-_MAX_WORD_BYTES = 128 * 1024 - 1
-# Refused as workspaces with all below them; shared memory is a usual place for scratch.
-_SYSTEM_TREES = {"/usr", "/etc", "/bin", "/sbin", "/boot", "/dev", "/proc", "/sys"}
-_SYSTEM_TREES |= {"/lib", "/lib32", "/lib64", "/libx32"}
-_SHARED_MEMORY = "/dev/shm"
-# Refused by themselves only.
-_SYSTEM_DIRECTORIES = {"/", "/home", "/root", "/run", "/var", _SHARED_MEMORY}
-_DOCS = "see docs/sandbox.md"
-
-
-class Backend(Protocol):
-    """What a tier provides."""
-
-    def info(self) -> SandboxInfo:
-        """What the tier is, and how it keeps the limits."""
-
-    def launch(self, words: Sequence[str], status_fd: int) -> AbstractContextManager[Launch]:
-        """Prepare to start a program."""
-
-    def close(self) -> None:
-        """Release what outlives single commands."""
+from tools_sandbox.store import Pristine
+from tools_sandbox.watch import DiskWatch
 
 
 class Sandbox:
-    """Runs commands in one workspace. Made by `open_sandbox`; safe to share between threads."""
+    """Runs commands in one workspace. Made by `open_sandbox` or `open_view`.
 
-    def __init__(self, backend: Backend, workspace: Path, limits: Limits) -> None:
-        self.info = backend.info()
-        self.workspace = workspace
+    Commands and file tools may be used from several threads; the states of a workspace from one
+    thread only, while nothing runs.
+    """
+
+    def __init__(self, opened: Opened, limits: Limits) -> None:
+        self.info = opened.info
         self.limits = limits
-        self._backend = backend
+        self._opened = opened
+        self._is_open = True
+        self._place = opened.place
+        self._backend = opened.backend
+        self._disk = None if self._place.bounded else DiskWatch(self._place.path)
+        self.files = files.FileTools(self._place, limits, self.run)
+        """The file tools, which have the same walls as commands."""
+
+    @property
+    def workspace(self) -> Path:
+        """The workspace as this program finds it; a view's path is good until a state changes."""
+        return self._place.path
 
     def run(self, command: str | Sequence[str], *, timeout_s: float) -> Result:
         """Run a bash command line, or a program with exactly these words, in the workspace.
@@ -66,20 +50,57 @@ class Sandbox:
             InvalidRequest: the command or the time-out can't be used.
             SandboxError: the sandbox failed, as opposed to the command.
         """
-        if not 0 < timeout_s <= MAX_TIMEOUT_S:
-            raise InvalidRequest(
-                f"time-out {timeout_s} s: give seconds above zero, at most {MAX_TIMEOUT_S} (7 days)"
-            )
-        words = _words(command)
+        check_timeout(timeout_s)
+        words = checked_words(command)
         return execute(
             lambda status_fd: self._backend.launch(words, status_fd),
             timeout_s=timeout_s,
             limits=self.limits,
+            disk=self._disk,
         )
 
+    def snapshot(self) -> Snapshot:
+        """Keep the present state of a view, for `restore` and `branch`.
+
+        Raises:
+            InvalidRequest: the workspace is a directory of the caller's, not a view.
+            SandboxError: the state can't be kept.
+        """
+        return self._place.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take a view back to a state that it has had.
+
+        Raises:
+            InvalidRequest: the snapshot is of another kind of view.
+            SandboxError: the state can't be had again.
+        """
+        self._place.restore(snapshot)
+
+    def branch(self, snapshot: Snapshot) -> "Sandbox":
+        """A second sandbox over a state of this view; close it before this one.
+
+        What happens in either is not seen in the other.
+
+        Raises:
+            InvalidRequest: the snapshot is of another kind of view.
+            SandboxError: the state can't be had again.
+        """
+        place = self._place.branch(snapshot)
+        try:
+            backend = self._opened.backend_for(place)
+        except BaseException:
+            place.close()
+            raise
+        opened = Opened(place, backend, self.info, self._opened.backend_for)
+        return Sandbox(opened, self.limits)
+
     def close(self) -> None:
-        """Release what the sandbox holds outside the workspace."""
-        self._backend.close()
+        """Release what the sandbox holds outside the workspace; a view is gone after that."""
+        if self._is_open:
+            self._is_open = False
+            self._backend.close()
+            self._place.close()
 
     def __enter__(self) -> "Sandbox":
         return self
@@ -97,7 +118,9 @@ def open_sandbox(
 ) -> Sandbox:
     """Open a sandbox whose commands may write to `workspace` and run there.
 
-    The tier is proved by running a command in it. Tier `none` isolates nothing.
+    The tier is proved by running a command in it. Tier `none` isolates nothing. Where root runs
+    this, commands run as another user (`command_user`), to whom the workspace is lent until the
+    sandbox is closed.
 
     Args:
         workspace: an existing, writable directory; not one of the system's own.
@@ -109,123 +132,36 @@ def open_sandbox(
         InvalidRequest: the workspace can't be used.
         SandboxUnavailable: the tier can't run here; the text names the remedy.
     """
-    workspace = _checked(workspace)
-    limits = limits or Limits()
-    _check_kernel()
-    if tier is Tier.NONE:
-        sandbox = Sandbox(Unisolated(workspace, limits), workspace, limits)
-        problem = _probe(sandbox)
-        if problem:
-            sandbox.close()
-            raise SandboxUnavailable(f"tier none can't run a command: {problem}")
-        return sandbox
-    return _open_bubblewrap(workspace, limits, find_bwraps() if bwraps is None else bwraps)
+    wish = Wish(checked_workspace(workspace), limits or Limits(), None)
+    return _open(wish, tier, bwraps)
 
 
-def _open_bubblewrap(workspace: Path, limits: Limits, bwraps: Sequence[Bwrap]) -> Sandbox:
-    if not bwraps:
-        raise SandboxUnavailable(
-            "no bubblewrap answers on this machine: "
-            "apt install bubblewrap or pip install 'edge-agentic[sandbox]'"
-        )
-    refused: list[str] = []
-    verdicts: list[str] = []
-    for bwrap in bwraps:
-        for form in FORMS:
-            backend = Bubblewrap(workspace, limits, bwrap, form, tuple(refused))
-            sandbox = Sandbox(backend, workspace, limits)
-            problem = _probe(sandbox)
-            if problem is None:
-                return sandbox
-            refused.append(f"{bwrap.path} {bwrap.version} ({bwrap.origin}), {form.name}: {problem}")
-        # The least demanding form fails for the reason that the others can't avoid either.
-        verdicts.append(refused[-1])
-    raise SandboxUnavailable(f"{'; '.join(verdicts)}; {_remedy(verdicts[0])}")
+def open_view(
+    pristine: Pristine,
+    *,
+    tier: Tier = Tier.BUBBLEWRAP,
+    view: View = "best",
+    limits: Limits | None = None,
+    bwraps: Sequence[Bwrap] | None = None,
+) -> Sandbox:
+    """Open a sandbox over a private view of a pristine workspace, which never changes itself.
+
+    Args:
+        pristine: a workspace of a `Store`.
+        tier: how to isolate; there is no fallback to a weaker one.
+        view: how to provide the files; `info.view` tells what came of it.
+        limits: what one command may use; the defaults suit coding tasks.
+        bwraps: the bubblewrap programs to try in turn; those of the machine unless given.
+
+    Raises:
+        SandboxUnavailable: the tier or the view can't be had here; the text names the remedy.
+    """
+    return _open(Wish(pristine.path, limits or Limits(), view), tier, bwraps)
 
 
-def _probe(sandbox: Sandbox) -> str | None:
-    """Run a command; the reason why that does not work, if it does not."""
-    try:
-        result = sandbox.run(_PROBE, timeout_s=_PROBE_TIMEOUT_S)
-    except SandboxError as error:
-        if "Can't chdir to" not in str(error):
-            return str(error)
+def _open(wish: Wish, tier: Tier, bwraps: Sequence[Bwrap] | None) -> Sandbox:
+    if tier is Tier.BUBBLEWRAP:
+        opened = open_bubblewrap(wish, find_bwraps() if bwraps is None else bwraps)
     else:
-        if result.output == "writable\n":
-            return None
-        if result.output != "read-only\n":
-            return result.output.strip() or "no answer to a test command"
-    sandbox.close()
-    raise InvalidRequest(
-        f"workspace {str(sandbox.workspace)!r}: not writable inside the sandbox; "
-        "it must belong to the user who runs it"
-    )
-
-
-def _remedy(problem: str) -> str:
-    if "setting up uid map: Permission denied" in problem or "RTM_NEWADDR" in problem:
-        return (
-            "AppArmor forbids user namespaces: "
-            f"load a profile that grants userns to /usr/bin/bwrap, {_DOCS}"
-        )
-    return f"for what a machine or a container must allow, {_DOCS}"
-
-
-def _check_kernel() -> None:
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError as error:
-        raise SandboxUnavailable(
-            f"process descriptors don't work here ({error.strerror}): Linux 5.3 or later is needed"
-        ) from None
-
-
-def _checked(workspace: Path) -> Path:
-    try:
-        real = workspace.resolve(strict=True)
-    except (OSError, RuntimeError, ValueError):
-        raise InvalidRequest(f"workspace {str(workspace)!r}: no such directory") from None
-    if not real.is_dir():
-        raise InvalidRequest(f"workspace {str(workspace)!r}: not a directory")
-    if _is_system(real):
-        raise InvalidRequest(
-            f"workspace {str(workspace)!r}: belongs to the system, "
-            "and commands may write to all of a workspace; give a directory of its own"
-        )
-    if not os.access(real, os.R_OK | os.W_OK | os.X_OK):
-        raise InvalidRequest(
-            f"workspace {str(workspace)!r}: not writable; change its mode or owner"
-        )
-    return real
-
-
-def _is_system(real: Path) -> bool:
-    """Whether commands that can write here could damage the machine."""
-    if str(real) in _SYSTEM_DIRECTORIES:
-        return True
-    top = str(Path(*real.parts[:2]))
-    return top in _SYSTEM_TREES and not real.is_relative_to(_SHARED_MEMORY)
-
-
-def _words(command: str | Sequence[str]) -> list[str]:
-    words = (
-        ["/bin/bash", "--noprofile", "--norc", "-c", command]
-        if isinstance(command, str)
-        else list(command)
-    )
-    if not words or not words[0]:
-        raise InvalidRequest("no program to run: give at least one word")
-    for word in words:
-        encoded = b""
-        with contextlib.suppress(UnicodeEncodeError):
-            encoded = os.fsencode(word)
-        if word and not encoded:
-            raise InvalidRequest("the command holds characters that are not valid Unicode")
-        if b"\0" in encoded:
-            raise InvalidRequest("the command holds a NUL character, which no program can be given")
-        if len(encoded) > _MAX_WORD_BYTES:
-            raise InvalidRequest(
-                f"the command has {len(encoded)} bytes in one word; "
-                f"the kernel takes {_MAX_WORD_BYTES}: write long text to a file instead"
-            )
-    return words
+        opened = open_supervised(wish, tier)
+    return Sandbox(opened, wish.limits)

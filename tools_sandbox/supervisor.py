@@ -1,54 +1,79 @@
-"""The leader of a command in tier `none`: runs it, then kills all of its descendants.
+"""The leader of a command without a namespace: runs it, then kills all of its descendants.
 
 A program of its own rather than code in the caller: only a process with no other children can tell
-which orphans belong to the command. Usage: supervisor.py STATUS_FD WORD...
+which orphans belong to the command.
 """
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
-import sys
-from pathlib import Path
+from typing import Any
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+from tools_sandbox import kernel
+from tools_sandbox.processes import descendants
+
+_BLOCKED = {signal.SIGTERM, signal.SIGCHLD}
 
 
-def main(status_fd: int, words: list[str]) -> int:
-    """Run a command to its end or to SIGTERM, and report on the status descriptor."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+def main(settings: dict[str, Any]) -> None:
+    """Run a command to its end or to SIGTERM, and report on the status descriptor.
+
+    Settings: `words`; `status_fd`; `filter`, system calls to refuse, in hexadecimal; and for a
+    command with less rights than the caller `uid` and `gid`, and `rules`, a Landlock descriptor.
+    """
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     # The caller's death counts as a deadline.
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
+    status_fd = settings["status_fd"]
     os.set_inheritable(status_fd, False)
-    signals = {signal.SIGTERM, signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    # Closed by the start of the command, so that its end without a word means success.
+    failed, failing = os.pipe()
     child = os.fork()
     if child == 0:
-        _become(words, signals)
+        _become(settings, failing)
+    os.close(failing)
     _report(status_fd, "child-pid", child)
+    if os.read(failed, 1):
+        return
     exit_code: int | None = None
     while exit_code is None:
-        if signal.sigwait(signals) == signal.SIGTERM:
+        if signal.sigwait(_BLOCKED) == signal.SIGTERM:
             break
         exit_code = _reap(child)
     _sweep()
     if exit_code is not None:
         _report(status_fd, "exit-code", exit_code)
-    return 0
 
 
-def _become(words: list[str], blocked: set[signal.Signals]) -> None:
+def _become(settings: dict[str, Any], failing: int) -> None:
     try:
         # Python ignores these two; a command expects the usual meaning.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
+        _give_up_rights(settings)
+        words = settings["words"]
         os.execv(words[0], words)
+    except BaseException as error:
+        os.write(2, f"{error}\n".encode())
+        os.write(failing, b"x")
     finally:
         os._exit(127)
+
+
+def _give_up_rights(settings: dict[str, Any]) -> None:
+    uid, gid = settings["uid"], settings["gid"]
+    if uid != os.getuid():
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+    kernel.load_filter(bytes.fromhex(settings["filter"]))
+    if settings["rules"] is not None:
+        os.set_inheritable(settings["rules"], False)
+        kernel.landlock_restrict_self(settings["rules"])
 
 
 def _reap(child: int) -> int | None:
@@ -64,8 +89,8 @@ def _reap(child: int) -> int | None:
 
 def _sweep() -> None:
     """Kill all descendants until none is left, new orphans included."""
-    while descendants := _descendants():
-        for pid in descendants:
+    while left := descendants(os.getpid()):
+        for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         # Every round has at least one child to wait for, since only children can have descendants.
@@ -73,25 +98,5 @@ def _sweep() -> None:
         _reap(0)
 
 
-def _descendants() -> list[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                # The name in parentheses may hold spaces and parentheses itself.
-                fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-                parents[int(entry.name)] = int(fields[1])
-    found = {os.getpid()}
-    while True:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        if not more:
-            return sorted(found - {os.getpid()})
-        found |= more
-
-
 def _report(status_fd: int, key: str, value: int) -> None:
     os.write(status_fd, (json.dumps({key: value}) + "\n").encode())
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

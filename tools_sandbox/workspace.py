@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from tools_sandbox.errors import InvalidRequest
 
-_COPY = ("cp", "-a", "--no-preserve=ownership", "--reflink=auto", "--")
+_COPY = ("cp", "-a", "--reflink=auto")
 
 
 @contextmanager
@@ -32,18 +32,11 @@ def fresh_copy(source: Path, *, leave_out: str | None = None) -> Iterator[Path]:
         raise InvalidRequest(f"workspace source {str(source)!r}: not a directory")
     private = Path(tempfile.mkdtemp(prefix="workspace-"))
     try:
+        # Open for passing: where root runs commands as another user, the copy is that user's.
+        private.chmod(0o711)
         copy = private / "workspace"
         copy.mkdir()
-        done = subprocess.run(
-            [*_COPY, f"{source.absolute()}/.", copy],
-            env={"PATH": os.defpath, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["cp failed"]
-            raise InvalidRequest(f"workspace source {str(source)!r}: {said[0]}")
+        copy_tree(source, copy, keep_owners=False)
         copy.chmod(0o700 | copy.stat().st_mode & 0o777)
         if leave_out is not None:
             for found in list(copy.rglob(leave_out)):
@@ -54,8 +47,29 @@ def fresh_copy(source: Path, *, leave_out: str | None = None) -> Iterator[Path]:
         remove_tree(private)
 
 
-def remove_tree(root: Path) -> None:
+def copy_tree(source: Path, target: Path, *, keep_owners: bool = True) -> None:
+    """Copy what a directory holds, its modes and times included, into an empty one.
+
+    Raises:
+        InvalidRequest: something in `source` can't be read.
+    """
+    owners = () if keep_owners else ("--no-preserve=ownership",)
+    done = subprocess.run(
+        [*_COPY, *owners, "--", f"{source.absolute()}/.", target],
+        env={"PATH": os.defpath, "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["cp failed"]
+        raise InvalidRequest(f"workspace source {str(source)!r}: {said[0]}")
+
+
+def remove_tree(root: Path, *, keep_top: bool = False) -> None:
     """Remove a directory with all that it holds; follow no link out of it.
+
+    With `keep_top` the directory itself stays, empty.
 
     Copes with directories without permissions and with any depth: each one found is moved up to
     the top before its own turn comes, so that no path grows long and no recursion deep.
@@ -67,7 +81,8 @@ def remove_tree(root: Path) -> None:
         while entries := _entries(top_fd):
             for entry in entries:
                 _remove(entry, top_fd)
-    root.rmdir()
+    if not keep_top:
+        root.rmdir()
 
 
 def _remove(entry: "os.DirEntry[str]", top_fd: int) -> None:
