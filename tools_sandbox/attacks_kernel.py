@@ -64,7 +64,8 @@ def _attempt(name: str) -> Attack:
         script = f"{_CALL}{_ATTEMPTS[name]}\nprint('through' if done >= 0 else 'stopped')\n"
         return "through" not in scene.python(script).output
 
-    return Attack(name, stopped, walled, harmless=False)
+    # The others concern only the process that tries.
+    return Attack(name, stopped, walled, harmless=name != "mount_file_system")
 
 
 _CAPABILITIES = """

@@ -60,6 +60,7 @@ class Mounts:
         Raises:
             CannotMount: the machine forbids it.
         """
+        self.source = source
         self._user = user
         self._program = program
         switch = not user.is_caller

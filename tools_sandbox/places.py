@@ -45,6 +45,10 @@ class Place(Protocol):
     bounded: bool
     """The files can't take more room than the limit: nobody needs to watch."""
 
+    @property
+    def layers(self) -> tuple[Path, ...] | None:
+        """Of what the files are made up, the lowest first; None where they are just there."""
+
     def snapshot(self) -> Snapshot:
         """Keep the present state."""
 
@@ -63,6 +67,7 @@ class Direct:
 
     kind: ViewKind = "direct"
     bounded = False
+    layers = None
 
     def __init__(self, path: Path, user: User, mounts: Mounts | None = None) -> None:
         """Lend a directory to the user of commands.
@@ -142,6 +147,12 @@ class Overlay:
         self.source = mounts.inside(self._name)
         self._mount(below)
 
+    @property
+    def layers(self) -> tuple[Path, ...]:
+        """The pristine directory and the layers over it."""
+        numbers = (*reversed(self._below), self._layer)
+        return (self._mounts.source, *(self._mounts.outside(f"u{each}") for each in numbers))
+
     def snapshot(self) -> Snapshot:
         """Freeze the layer of changes, if there are any, and go on in a new one."""
         if not self._call("is_changed", self._layer):
@@ -198,6 +209,7 @@ class Copied:
     """A private copy of a pristine directory; states are copies too."""
 
     bounded = False
+    layers = None
 
     def __init__(
         self, pristine: Path, user: User, through: Callable[[Path, User], Mounts] | None = None

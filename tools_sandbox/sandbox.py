@@ -38,6 +38,14 @@ class Sandbox:
         """The workspace as this program finds it; a view's path is good until a state changes."""
         return self._place.path
 
+    @property
+    def layers(self) -> tuple[Path, ...] | None:
+        """Of a view of kind `overlay`, the directories that make it up, the lowest first.
+
+        Only the last one can still change.
+        """
+        return self._place.layers
+
     def run(self, command: str | Sequence[str], *, timeout_s: float) -> Result:
         """Run a bash command line, or a program with exactly these words, in the workspace.
 

@@ -137,16 +137,15 @@ class _Rule:
     """Another argument, and the bits of it without which the call is allowed."""
 
 
-def bubblewrap_filter() -> bytes:
-    """The filter of tier `bubblewrap`, in the form that the kernel takes.
+def bubblewrap_filter(machine: str | None = None) -> bytes:
+    """The filter of tier `bubblewrap` for a machine, this one unless given.
 
-    Raises:
-        KeyError: the machine is neither x86-64 nor aarch64.
+    It is in the form that the kernel takes. All filters are for x86-64 and aarch64 only.
     """
-    return _assemble(_common())
+    return _assemble(_common(), machine)
 
 
-def landlock_filter(abi: int) -> bytes:
+def landlock_filter(abi: int, machine: str | None = None) -> bytes:
     """The filter of tier `landlock`, which has no namespaces to rely on.
 
     Sockets, System V objects and message queues are the host's there, so there are none. Before
@@ -157,12 +156,12 @@ def landlock_filter(abi: int) -> bytes:
     rules += [_Rule(call, errno.ENOSYS) for call in ("mq_open", "msgget", "semget")]
     if abi < 3:
         rules.append(_Rule("truncate"))
-    return _assemble(rules)
+    return _assemble(rules, machine)
 
 
-def guard_filter() -> bytes:
+def guard_filter(machine: str | None = None) -> bytes:
     """The filter of tier `none`: a signal to every process of the user can't be sent."""
-    return _assemble([_Rule("kill", argument=0, test="equal", values=(_ALL,))])
+    return _assemble([_Rule("kill", argument=0, test="equal", values=(_ALL,))], machine)
 
 
 def fingerprint(program: bytes) -> str:
@@ -200,7 +199,7 @@ def _common() -> list[_Rule]:
     return rules
 
 
-def _assemble(rules: Iterable[_Rule], machine: str | None = None) -> bytes:
+def _assemble(rules: Iterable[_Rule], machine: str | None) -> bytes:
     machine = machine or os.uname().machine
     column = list(_AUDIT_ARCH).index(machine)
     program = [

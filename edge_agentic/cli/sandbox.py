@@ -19,24 +19,33 @@ AllowUnsandboxed = Annotated[
         help="Isolate nothing (tier none): for trusted commands on a machine without bubblewrap.",
     ),
 ]
+TierOption = Annotated[
+    Tier | None,
+    typer.Option("--tier", help="How to isolate; bubblewrap unless given. Never downgraded."),
+]
 
 
 @app.command()
-def check(json: Json = False, allow_unsandboxed: AllowUnsandboxed = False) -> None:
+def check(
+    json: Json = False, tier: TierOption = None, allow_unsandboxed: AllowUnsandboxed = False
+) -> None:
     """Attack the sandbox from inside; exit 6 if it lets through what it promises to stop."""
     import tempfile
 
     from edge_agentic.cli.exits import ExitCode
     from edge_agentic.core.jsonio import dump_pretty
-    from tools_sandbox.check import run_battery
-    from tools_sandbox.sandbox import open_sandbox
+    from tools_sandbox.check import CHECK_LIMITS, run_battery
+    from tools_sandbox.sandbox import open_view
+    from tools_sandbox.store import Store
 
-    typer.echo("attacking the sandbox from inside: some seconds", err=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="edge-agentic-") as scratch,
-        open_sandbox(Path(scratch), tier=tier_for(allow_unsandboxed)) as sandbox,
-    ):
-        report = run_battery(sandbox)
+    typer.echo("attacking the sandbox from inside: half a minute", err=True)
+    asked = tier_for(allow_unsandboxed, tier)
+    with tempfile.TemporaryDirectory(prefix="edge-agentic-") as scratch:
+        empty = Path(scratch, "empty")
+        empty.mkdir()
+        pristine = Store(Path(scratch, "store")).add_directory(empty)
+        with open_view(pristine, tier=asked, limits=CHECK_LIMITS) as sandbox:
+            report = run_battery(sandbox)
     if json:
         typer.echo(dump_pretty(report.to_json()), nl=False)
     else:
@@ -69,6 +78,7 @@ def execute(
         float, typer.Option(help="Wall-clock limit, seconds; 7 days at most.")
     ] = 120.0,
     json: Json = False,
+    tier: TierOption = None,
     allow_unsandboxed: AllowUnsandboxed = False,
 ) -> None:
     """Run one command in the sandbox. Options come before `--`, the command after it.
@@ -79,19 +89,31 @@ def execute(
     from edge_agentic.core.jsonio import dump_pretty
     from tools_sandbox.sandbox import open_sandbox
 
-    with open_sandbox(workspace, tier=tier_for(allow_unsandboxed)) as sandbox:
+    with open_sandbox(workspace, tier=tier_for(allow_unsandboxed, tier)) as sandbox:
         result = sandbox.run(command[0] if len(command) == 1 else command, timeout_s=timeout)
     if json:
-        fields = ("exit_code", "output", "truncated", "timed_out", "duration_ns")
+        fields = ("exit_code", "output", "truncated", "timed_out", "over_limit", "duration_ns")
         record = {name: getattr(result, name) for name in fields}
         typer.echo(dump_pretty({**record, "tier": result.tier.value}), nl=False)
         return
     typer.echo(result.output, nl=False)
     if result.timed_out:
         typer.echo(f"error: timed out after {timeout:g} s", err=True)
+    if result.over_limit:
+        typer.echo(f"error: ended because it went over the limit {result.over_limit}", err=True)
     raise typer.Exit(124 if result.exit_code is None else result.exit_code)
 
 
-def tier_for(allow_unsandboxed: bool) -> Tier:
-    """The tier that the flag asks for."""
-    return Tier.NONE if allow_unsandboxed else Tier.BUBBLEWRAP
+def tier_for(allow_unsandboxed: bool, tier: Tier | None = None) -> Tier:
+    """The tier that the flags ask for.
+
+    Raises:
+        typer.BadParameter: they ask for two.
+    """
+    if allow_unsandboxed and tier not in (None, Tier.NONE):
+        raise typer.BadParameter(f"--allow-unsandboxed asks for tier none, --tier for {tier.value}")
+    if allow_unsandboxed:
+        return Tier.NONE
+    if tier is Tier.NONE:
+        raise typer.BadParameter("tier none isolates nothing: ask for it by --allow-unsandboxed")
+    return tier or Tier.BUBBLEWRAP
