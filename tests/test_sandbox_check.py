@@ -7,19 +7,22 @@ from pathlib import Path
 import pytest
 
 from tools_sandbox.binaries import find_bwraps
-from tools_sandbox.check import CheckReport, run_battery
+from tools_sandbox.check import CHECK_LIMITS, CheckReport, run_battery
 from tools_sandbox.errors import SandboxUnavailable
 from tools_sandbox.result import Tier
-from tools_sandbox.sandbox import open_sandbox
+from tools_sandbox.sandbox import open_sandbox, open_view
+from tools_sandbox.store import Store
 
-UNPROMISED_BY_OLD_VERSIONS = {"nested_user_namespace", "fill_tmp", "process_flood"}
+UNPROMISED_BY_OLD_VERSIONS = {"fill_tmp", "fill_home", "fill_shared_memory"}
 DOCS = Path(__file__).parent.parent / "docs" / "sandbox.md"
 
 
 def battery(tmp_path_factory: pytest.TempPathFactory, tier: Tier) -> CheckReport:
-    workspace = tmp_path_factory.mktemp("workspace")
+    top = tmp_path_factory.mktemp("check")
+    (top / "empty").mkdir()
+    pristine = Store(top / "store").add_directory(top / "empty")
     try:
-        with open_sandbox(workspace, tier=tier) as sandbox:
+        with open_view(pristine, tier=tier, limits=CHECK_LIMITS) as sandbox:
             return run_battery(sandbox)
     except SandboxUnavailable as reason:
         pytest.skip(str(reason))
@@ -31,17 +34,59 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
 
 
 @pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
+    return battery(tmp_path_factory, Tier.LANDLOCK)
+
+
+@pytest.fixture(scope="module")
 def isolated(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     return battery(tmp_path_factory, Tier.BUBBLEWRAP)
 
 
-def test_bubblewrap_keeps_every_promise(isolated: CheckReport) -> None:
+def through(report: CheckReport) -> set[str]:
+    return {each.name for each in report.attacks if not each.stopped}
+
+
+def test_bubblewrap_stops_every_attack(isolated: CheckReport) -> None:
     assert isolated.broken == ()
-    assert sum(each.promised for each in isolated.attacks) >= 18
+    assert through(isolated) <= UNPROMISED_BY_OLD_VERSIONS
+    assert len(isolated.attacks) >= 80
+
+
+def test_landlock_keeps_its_promises_and_makes_no_others(guarded: CheckReport) -> None:
+    assert guarded.broken == ()
+    assert through(guarded) <= {
+        "change_mode_outside",
+        "change_times_outside",
+        "stat_outside",
+        "host_name",
+        "signal_host_process",
+        "fill_tmp",
+        "fill_home",
+        "process_flood",
+    }
 
 
 def test_tier_none_keeps_its_few_promises(bare: CheckReport) -> None:
     assert bare.broken == ()
+
+
+def test_what_would_change_the_machine_is_not_tried_where_nothing_stops_it(
+    bare: CheckReport,
+) -> None:
+    skipped = {each.name for each in bare.not_run if "change the machine" in each.reason}
+    assert skipped == {
+        "write_system",
+        "plant_set_user_id",
+        "make_device",
+        "change_host_name",
+        "mount_file_system",
+        "remount_system",
+        "gain_by_set_user_id",
+        "write_proc",
+        "write_sys",
+        "fork_bomb",
+    }
 
 
 @pytest.mark.parametrize(
@@ -61,6 +106,20 @@ def test_tier_none_keeps_its_few_promises(bare: CheckReport) -> None:
         "read_host_environment",
         "host_name",
         "sysv_shared_memory",
+        "truncate_outside",
+        "delete_outside",
+        "change_times_outside",
+        "stat_outside",
+        "directory_symlink_write",
+        "hard_link_read",
+        "loopback_udp",
+        "serve_to_host",
+        "trace_host_process",
+        "read_host_memory",
+        "read_through_host_process",
+        "write_host_terminal",
+        "fill_tmp",
+        "fill_home",
     ],
 )
 def test_an_attack_gets_through_where_nothing_is_isolated(bare: CheckReport, name: str) -> None:
@@ -79,8 +138,9 @@ def test_the_report_is_plain_json_of_the_published_shape(bare: CheckReport) -> N
 
 def test_the_documentation_names_every_attack(bare: CheckReport) -> None:
     names = [each.name for each in bare.attacks] + [each.name for each in bare.not_run]
+    assert len(names) == len(set(names))
     text = DOCS.read_text()
-    assert [name for name in names if f"| `{name}` |" not in text] == []
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 def test_each_bubblewrap_of_this_machine_keeps_every_promise(tmp_path: Path) -> None:
@@ -90,7 +150,7 @@ def test_each_bubblewrap_of_this_machine_keeps_every_promise(tmp_path: Path) -> 
     for number, bwrap in enumerate(others):
         workspace = tmp_path / str(number)
         workspace.mkdir()
-        with open_sandbox(workspace, bwraps=[bwrap]) as sandbox:
+        with open_sandbox(workspace, bwraps=[bwrap], limits=CHECK_LIMITS) as sandbox:
             assert run_battery(sandbox).broken == ()
 
 
@@ -103,10 +163,11 @@ def test_the_options_of_bubblewrap_0_4_0_are_enough_for_what_is_then_promised(
     recent = {"--clearenv", "--size", "--disable-userns"}
     old = replace(found[0], options=found[0].options - recent)
     try:
-        sandbox = open_sandbox(tmp_path, bwraps=[old])
+        sandbox = open_sandbox(tmp_path, bwraps=[old], limits=CHECK_LIMITS)
     except SandboxUnavailable as reason:
         pytest.skip(str(reason))
-    report = run_battery(sandbox)
+    with sandbox:
+        report = run_battery(sandbox)
     assert report.broken == ()
     unpromised = {each.name for each in report.attacks if not each.promised}
-    assert {"nested_user_namespace", "fill_tmp"} <= unpromised <= UNPROMISED_BY_OLD_VERSIONS
+    assert unpromised == UNPROMISED_BY_OLD_VERSIONS

@@ -168,7 +168,7 @@ def test_a_hostile_archive_is_refused_in_one_line_and_leaves_nothing(
 
 
 def test_a_bomb_is_stopped_while_it_unpacks(tmp_path: Path) -> None:
-    path = archive(tmp_path / "bomb.tar.xz", member("b", content=b"\0" * 30_000_000), mode="w:xz")
+    path = archive(tmp_path / "bomb.tar.gz", member("b", content=b"\0" * 3_000_000), mode="w:gz")
     assert path.stat().st_size < 10_000
     with pytest.raises(InvalidRequest, match="more than 1000000 bytes"):
         Store(tmp_path / "store", Bounds(size_bytes=1_000_000)).add_archive(path)

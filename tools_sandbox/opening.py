@@ -30,8 +30,9 @@ _PROBE_TIMEOUT_S = 30.0
 _DOCS = "see docs/sandbox.md"
 
 
-View = Literal["best", "overlay", "copy"]
-"""`best` takes an overlay where one works, else a copy."""
+View = Literal["best", "overlay", "overlay-disk", "copy"]
+"""`overlay` keeps changes in memory and `overlay-disk` in the directory for temporary files; `best`
+takes the first of the three that works, in this order."""
 
 
 class Backend(Protocol):
@@ -77,7 +78,7 @@ def open_supervised(wish: Wish, tier: Tier) -> Opened:
     """
     check_machine()
     user = caller() if tier is Tier.NONE else _user(wish)
-    if wish.view == "overlay":
+    if wish.view in ("overlay", "overlay-disk"):
         raise SandboxUnavailable(f"tier {tier.value} has no overlay: ask for a copy")
     place = Copied(wish.directory, user) if wish.view else Direct(wish.directory, user)
 
@@ -179,8 +180,9 @@ def _places(wish: Wish, bwrap: Bwrap) -> Iterator[tuple[str, Callable[[], Place]
     if wish.view is None:
         yield "direct", lambda: _direct(wish.directory, user, through)
     if wish.view in ("best", "overlay"):
-        yield "overlay in memory", lambda: _overlay(wish, user, program)
-        yield "overlay on disk", lambda: _overlay_on_disk(wish, user, program)
+        yield "overlay", lambda: _overlay(wish, user, program)
+    if wish.view in ("best", "overlay-disk"):
+        yield "overlay-disk", lambda: _overlay_on_disk(wish, user, program)
     if wish.view in ("best", "copy"):
         yield "copy", lambda: Copied(wish.directory, user, through)
 

@@ -14,9 +14,10 @@ from tools_sandbox.mounting import CannotMount, Mounts
 from tools_sandbox.users import User, caller, give, give_back
 from tools_sandbox.workspace import copy_tree, remove_tree
 
-ViewKind = Literal["direct", "overlay", "reflink", "copy"]
-"""`direct`: the caller's directory itself. `overlay`: changes go to a layer over the pristine
-directory. `reflink` and `copy`: a private copy, with or without shared blocks."""
+ViewKind = Literal["direct", "overlay", "overlay-disk", "reflink", "copy"]
+"""`direct`: the caller's directory itself. `overlay` and `overlay-disk`: changes go to a layer over
+the pristine directory, in memory or on disk. `reflink` and `copy`: a private copy, with or without
+shared blocks."""
 
 _MOST_LAYERS = 400
 _FICLONE = 0x40049409
@@ -111,8 +112,6 @@ class Direct:
 class Overlay:
     """A view whose changes lie in layers; states share all that did not change."""
 
-    kind: ViewKind = "overlay"
-
     def __init__(
         self,
         mounts: Mounts,
@@ -135,6 +134,7 @@ class Overlay:
             SandboxError: it can't be mounted.
         """
         self.user = user
+        self.kind: ViewKind = "overlay-disk" if scratch else "overlay"
         self.bounded = scratch is None
         self._scratch = scratch
         self.enter = mounts.enter

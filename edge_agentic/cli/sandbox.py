@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from edge_agentic.core.errors import BadInputError
 from tools_sandbox.result import Tier
 
 app = typer.Typer(no_args_is_help=True, help="Check the sandbox, run a command in it.")
@@ -108,12 +109,12 @@ def tier_for(allow_unsandboxed: bool, tier: Tier | None = None) -> Tier:
     """The tier that the flags ask for.
 
     Raises:
-        typer.BadParameter: they ask for two.
+        BadInputError: they contradict each other.
     """
     if allow_unsandboxed and tier not in (None, Tier.NONE):
-        raise typer.BadParameter(f"--allow-unsandboxed asks for tier none, --tier for {tier.value}")
+        raise BadInputError(f"--allow-unsandboxed asks for tier none, --tier for {tier.value}")
     if allow_unsandboxed:
         return Tier.NONE
     if tier is Tier.NONE:
-        raise typer.BadParameter("tier none isolates nothing: ask for it by --allow-unsandboxed")
+        raise BadInputError("tier none isolates nothing: ask for it by --allow-unsandboxed")
     return tier or Tier.BUBBLEWRAP

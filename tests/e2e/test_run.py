@@ -378,6 +378,7 @@ def test_sandbox_exec_prints_one_result(cli: list[str], tmp_path: Path) -> None:
         "output": "hello\n/workspace\n",
         "truncated": False,
         "timed_out": False,
+        "over_limit": None,
         "tier": "bubblewrap",
     }
 
@@ -392,7 +393,7 @@ def test_sandbox_check_reports_each_attack(cli: list[str]) -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["tier"] == "bubblewrap"
-    assert len(report["attacks"]) >= 10
+    assert len(report["attacks"]) >= 40
     assert all(attack["stopped"] for attack in report["attacks"] if attack["promised"])
 
 

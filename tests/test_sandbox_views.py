@@ -1,0 +1,312 @@
+"""A view starts from the pristine workspace, never changes it, and goes back to any state."""
+
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools_sandbox.effects import Observer, same_effect
+from tools_sandbox.errors import InvalidRequest, SandboxUnavailable
+from tools_sandbox.limits import MIB, Limits
+from tools_sandbox.processes import descendants
+from tools_sandbox.result import Tier
+from tools_sandbox.sandbox import Sandbox, open_sandbox, open_view
+from tools_sandbox.store import Pristine, Store, tree_digest
+
+ROOT = Path(__file__).parent.parent
+KINDS = [
+    pytest.param((Tier.BUBBLEWRAP, "overlay"), id="bubblewrap-overlay"),
+    pytest.param((Tier.BUBBLEWRAP, "overlay-disk"), id="bubblewrap-overlay-disk"),
+    pytest.param((Tier.BUBBLEWRAP, "copy"), id="bubblewrap-copy"),
+    pytest.param((Tier.LANDLOCK, "copy"), id="landlock-copy"),
+    pytest.param((Tier.NONE, "copy"), id="none-copy"),
+]
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that every user can reach."""
+    with tempfile.TemporaryDirectory(prefix="test-views-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def pristine(place: Path) -> Pristine:
+    source = place / "source"
+    (source / "src").mkdir(parents=True)
+    (source / "src" / "a").write_text("a\n")
+    (source / "src" / "b").write_text("b\n")
+    (source / "run.sh").write_text("echo hi\n")
+    (source / "run.sh").chmod(0o755)
+    (source / "link").symlink_to("src/a")
+    return Store(place / "store").add_directory(source)
+
+
+@pytest.fixture(params=KINDS)
+def view(request: pytest.FixtureRequest, pristine: Pristine) -> Iterator[Sandbox]:
+    tier, kind = request.param
+    try:
+        opened = open_view(pristine, tier=tier, view=kind)
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    with opened:
+        yield opened
+
+
+def said(sandbox: Sandbox, command: str) -> str:
+    return sandbox.run(command, timeout_s=30).output
+
+
+EVERYTHING = "find . -printf '%P %y %m %T@ %l\\n' | sort; cat src/* run.sh"
+
+
+def test_a_view_shows_the_pristine_workspace_and_leaves_it_as_it_is(
+    view: Sandbox, pristine: Pristine
+) -> None:
+    assert said(view, "cat link run.sh src/b; ./run.sh") == "a\necho hi\nb\nhi\n"
+    changed = view.run(
+        "echo x >> src/a && rm src/b && mkdir n && mv run.sh n/ && rm -r src && mkdir src"
+        " && echo new > src/c && chmod 700 .",
+        timeout_s=30,
+    )
+    assert changed.exit_code == 0, changed.output
+    assert said(view, "ls -R") == ".:\nlink\nn\nsrc\n\n./n:\nrun.sh\n\n./src:\nc\n"
+    assert tree_digest(pristine.path) == pristine.digest
+
+
+def test_every_view_starts_the_same(pristine: Pristine, view: Sandbox) -> None:
+    before = said(view, EVERYTHING)
+    said(view, "rm -r src")
+    again = open_view(pristine, tier=view.info.tier, view="copy")
+    with again:
+        assert said(again, EVERYTHING) == before
+
+
+def test_a_view_goes_back_to_any_state(view: Sandbox) -> None:
+    start, states = view.snapshot(), []
+    at_start = said(view, EVERYTHING)
+    for number in range(4):
+        said(
+            view,
+            f"echo {number} > src/a; touch f{number}; rm -f f{number - 2}; chmod 64{number} run.sh",
+        )
+        states.append((view.snapshot(), said(view, EVERYTHING)))
+    for snapshot, shown in (*reversed(states), *states):
+        said(view, "rm -rf src; echo lost > run.sh; mkdir lost")
+        view.restore(snapshot)
+        assert said(view, EVERYTHING) == shown
+    view.restore(start)
+    assert said(view, EVERYTHING) == at_start
+
+
+def test_a_branch_and_its_view_do_not_see_each_other(view: Sandbox) -> None:
+    said(view, "echo kept > kept")
+    snapshot = view.snapshot()
+    with view.branch(snapshot) as branch:
+        assert said(branch, "cat kept; echo branch > src/a; rm kept") == "kept\n"
+        said(view, "echo main > src/b")
+        assert said(branch, "cat src/*; ls") == "branch\nb\nlink\nrun.sh\nsrc\n"
+        assert said(view, "cat src/*; cat kept") == "a\nmain\nkept\n"
+        with branch.branch(snapshot) as inner:
+            assert said(inner, "cat src/* kept") == "a\nb\nkept\n"
+    assert said(view, "cat src/* kept") == "a\nmain\nkept\n"
+
+
+def test_a_view_works_on_after_a_branch_is_gone(view: Sandbox) -> None:
+    snapshot = view.snapshot()
+    for number in range(3):
+        with view.branch(snapshot) as branch:
+            said(branch, f"echo {number} > src/a")
+    said(view, "echo x > src/a")
+    view.restore(snapshot)
+    assert said(view, "cat src/a") == "a\n"
+
+
+def test_the_file_tools_see_every_state(view: Sandbox) -> None:
+    snapshot = view.snapshot()
+    assert view.files.write_file("src/a", "changed").ok
+    assert said(view, "cat src/a") == "changed"
+    assert view.files.read_file("src/a").output == "changed"
+    view.restore(snapshot)
+    assert view.files.read_file("src/a").output == "a\n"
+
+
+def test_a_snapshot_of_what_has_not_changed_costs_no_layer(pristine: Pristine) -> None:
+    try:
+        view = open_view(pristine, view="overlay")
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    with view:
+        assert view.snapshot() == view.snapshot()
+        said(view, "touch x")
+        changed = view.snapshot()
+        said(view, "cat x; ls")
+        assert view.snapshot() == changed
+        said(view, "chmod 700 .")
+        assert view.snapshot() != changed
+
+
+def test_a_hundred_states_can_be_kept(pristine: Pristine) -> None:
+    try:
+        view = open_view(pristine, view="overlay")
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    with view:
+        states = []
+        for number in range(100):
+            view.files.write_file("count", str(number))
+            states.append(view.snapshot())
+        for number in (0, 42, 99):
+            view.restore(states[number])
+            assert view.files.read_file("count").output == str(number)
+
+
+def test_nothing_is_left_of_a_view(view: Sandbox, place: Path) -> None:
+    with view.branch(view.snapshot()) as branch:
+        said(branch, "mkdir -p d/e; touch d/e/f; chmod 0 d/e d; ln -s / root")
+    said(view, "mkdir -p d/e; touch d/e/f; chmod 0 d/e d; ln -s / root")
+    path = view.workspace
+    view.close()
+    assert not path.exists()
+    assert descendants(os.getpid()) == []
+
+
+def test_what_is_done_in_memory_is_bounded_and_leaves_no_room_to_go_over(
+    pristine: Pristine,
+) -> None:
+    try:
+        view = open_view(pristine, view="overlay", limits=Limits(workspace_bytes=4 * MIB))
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    with view:
+        [status] = [each for each in view.info.limits if each.name == "workspace_bytes"]
+        if status.enforcement != "enforced":
+            pytest.skip("this kernel has no overlay in memory for the user")
+        assert "No space left" in said(view, "head -c 8M /dev/zero > big")
+        assert said(view, "rm big; echo x > small; cat small") == "x\n"
+
+
+def test_layers_on_disk_are_removed_with_the_view(pristine: Pristine) -> None:
+    before = set(tempdirs("layers-"))
+    try:
+        view = open_view(pristine, view="overlay-disk")
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    with view:
+        said(view, "rm -r src; mkdir -p src/d; touch src/d/n; chmod 0 src/d")
+        view.snapshot()
+        said(view, "touch more")
+        assert view.layers
+        layers = [path for path in view.layers if path != pristine.path]
+        [scratch] = set(tempdirs("layers-")) - before
+        assert all(path.exists() for path in layers)
+    assert not scratch.exists()
+
+
+def tempdirs(prefix: str) -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"{prefix}*"))
+
+
+def test_the_callers_own_directory_has_no_states(place: Path) -> None:
+    (place / "own").mkdir()
+    with (
+        open_sandbox(place / "own", tier=Tier.NONE) as sandbox,
+        pytest.raises(InvalidRequest, match="open a view of it"),
+    ):
+        sandbox.snapshot()
+
+
+def test_a_tier_without_overlays_says_so(pristine: Pristine) -> None:
+    with pytest.raises(SandboxUnavailable, match="ask for a copy"):
+        open_view(pristine, tier=Tier.NONE, view="overlay")
+
+
+def test_a_killed_caller_leaves_no_holder_of_mounts(pristine: Pristine) -> None:
+    script = (
+        "import os, pathlib, signal, sys\n"
+        "from tools_sandbox.processes import descendants\n"
+        "from tools_sandbox.sandbox import open_view\n"
+        "from tools_sandbox.store import Pristine\n"
+        "view = open_view(Pristine(pathlib.Path(sys.argv[1]), ''))\n"
+        "print(*descendants(os.getpid()), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(pristine.path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "SandboxUnavailable" in done.stderr:
+        pytest.skip("no bubblewrap works here")
+    holders = [int(pid) for pid in done.stdout.split()]
+    for pid in holders:
+        try:
+            ended = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        assert select.select([ended], [], [], 10)[0]
+        os.close(ended)
+
+
+# What a call has done
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("echo x > src/a", "printf 'x\\n' > src/a; touch src/b", True),
+        ("sed -i s/a/x/ src/a", "echo x > src/a", True),
+        ("rm src/b", "mv src/b $TMPDIR", True),
+        ("rm -r src", "rm src/a src/b; rmdir src", True),
+        ("rm -r src; mkdir src; echo b > src/b", "rm src/a", True),
+        ("cat src/a", "head -n 5 src/a", True),
+        ("echo x > src/a", "echo y > src/a", False),
+        ("echo x > src/a", "echo x > src/a; exit 1", False),
+        ("echo x > src/a", "echo x > src/b", False),
+        ("chmod 700 run.sh", "true", False),
+        ("ln -s a src/l", "ln -s b src/l", False),
+        ("cat src/a", "cat src/b", False),
+        ("mkdir new", "touch new", False),
+        ("rm src/a; mkdir src/a", "rm src/a; mkdir src/a; touch src/a/x", False),
+        ("echo new > 'na\nme'", "echo new > 'na\nme'", True),
+    ],
+)
+def test_two_calls_have_the_same_effect(view: Sandbox, one: str, other: str, same: bool) -> None:
+    observer = Observer(view)
+    snapshot = view.snapshot()
+    model = observer.try_on_copy(snapshot, other, timeout_s=30)
+    recorded = observer.run(one, timeout_s=30)
+    assert same_effect(recorded, model) is same
+    # Where layers lie makes no difference after more than one change.
+    again = observer.try_on_copy(view.snapshot(), "true", timeout_s=30)
+    assert again.changes == ()
+
+
+def test_an_effect_names_what_has_changed(view: Sandbox) -> None:
+    observer = Observer(view)
+    observer.run("echo first > first", timeout_s=30)
+    snapshot = view.snapshot()
+    effect = observer.try_on_copy(snapshot, "rm -r src; mv first second; touch link", timeout_s=30)
+    changes = dict(effect.changes)
+    assert sorted(changes) == ["first", "second", "src", "src/a", "src/b"]
+    assert [name for name, now in changes.items() if now] == ["second"]
+    assert effect.ran
+
+
+@pytest.mark.parametrize(
+    ("command", "ran"),
+    [("false", True), ("no-such-program", False), ("./link", False), ("sleep 60", False)],
+)
+def test_a_call_that_finds_no_program_or_no_end_did_not_run(
+    view: Sandbox, command: str, ran: bool
+) -> None:
+    effect = Observer(view).try_on_copy(view.snapshot(), command, timeout_s=1)
+    assert effect.ran is ran
