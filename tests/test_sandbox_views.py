@@ -193,7 +193,7 @@ def test_what_is_done_in_memory_is_bounded_and_leaves_no_room_to_go_over(
 
 
 def test_layers_on_disk_are_removed_with_the_view(pristine: Pristine) -> None:
-    before = set(tempdirs("layers-"))
+    before = tempdirs()
     try:
         view = open_view(pristine, view="overlay-disk")
     except SandboxUnavailable as reason:
@@ -204,13 +204,24 @@ def test_layers_on_disk_are_removed_with_the_view(pristine: Pristine) -> None:
         said(view, "touch more")
         assert view.layers
         layers = [path for path in view.layers if path != pristine.path]
-        [scratch] = set(tempdirs("layers-")) - before
+        [scratch] = tempdirs() - before
         assert all(path.exists() for path in layers)
     assert not scratch.exists()
 
 
-def tempdirs(prefix: str) -> list[Path]:
-    return list(Path(tempfile.gettempdir()).glob(f"{prefix}*"))
+def tempdirs() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("agent-sandbox-*"))
+
+
+def test_a_state_of_files_that_nobody_may_read_is_kept(view: Sandbox) -> None:
+    shut = "echo x > f; chmod 000 f; mkdir -p d/e; echo y > d/e/g; chmod 000 d/e; chmod 100 d"
+    assert view.run(shut, timeout_s=30).exit_code == 0
+    snapshot = view.snapshot()
+    said(view, "chmod -R u+rwx .; rm -r f d")
+    view.restore(snapshot)
+    assert said(view, "stat -c %a f d d/e") == "0\n100\n0\n"
+    with view.branch(snapshot) as branch:
+        assert said(branch, "chmod -R u+rwx f d; cat f d/e/g") == "x\ny\n"
 
 
 def test_the_callers_own_directory_has_no_states(place: Path) -> None:

@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tools_sandbox.errors import InvalidRequest
-from tools_sandbox.workspace import fresh_copy, remove_tree
+from tools_sandbox.private import PrivateDirectory
+from tools_sandbox.removal import remove_tree
+from tools_sandbox.workspace import fresh_copy
 
 
 @pytest.fixture
@@ -119,3 +122,26 @@ def test_removal_copes_with_a_tree_deeper_than_a_path_can_be_long(tmp_path: Path
     subprocess.run([sys.executable, "-c", dig], cwd=tree, check=True)
     remove_tree(tree)
     assert not tree.exists()
+
+
+def test_what_a_killed_caller_left_is_removed_later(tmp_path: Path) -> None:
+    abandoned = tmp_path / "agent-sandbox-abandoned"
+    (abandoned / "inner").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    in_use = PrivateDirectory(tmp_path)
+    later = PrivateDirectory(tmp_path, now=lambda: time.time() + 120)
+    assert not abandoned.exists()
+    assert in_use.path.is_dir()
+    just_made = tmp_path / "agent-sandbox-just-made"
+    just_made.mkdir()
+    PrivateDirectory(tmp_path).remove()
+    assert just_made.is_dir()
+    for each in (in_use, later):
+        each.remove()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["agent-sandbox-just-made", "other"]
+
+
+def test_a_private_directory_can_be_passed_but_not_listed_by_others(tmp_path: Path) -> None:
+    private = PrivateDirectory(tmp_path)
+    assert private.path.stat().st_mode & 0o777 == 0o711
+    private.remove()

@@ -7,10 +7,10 @@ from typing import Any
 
 from tools_sandbox.attacks import all_attacks
 from tools_sandbox.limits import MIB, Limits
+from tools_sandbox.removal import remove_tree
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox
 from tools_sandbox.scene import AttackNotRun, Scene
-from tools_sandbox.workspace import remove_tree
 
 CHECK_LIMITS = Limits(
     file_size_bytes=32 * MIB,

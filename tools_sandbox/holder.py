@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tools_sandbox import kernel
-from tools_sandbox.workspace import remove_tree
+from tools_sandbox.removal import remove_tree
 
 PLACE = "/tmp"
 """Where a holder mounts. It hides what the machine has there, inside the namespace only."""

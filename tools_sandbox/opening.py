@@ -2,7 +2,6 @@
 
 import os
 import platform
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,12 +16,12 @@ from tools_sandbox.info import SandboxInfo
 from tools_sandbox.limits import Limits
 from tools_sandbox.mounting import CannotMount, Mounts, Program
 from tools_sandbox.places import Copied, Direct, Overlay, Place
+from tools_sandbox.private import PrivateDirectory
 from tools_sandbox.process import Launch, execute
 from tools_sandbox.requests import checked_words
 from tools_sandbox.result import Tier
 from tools_sandbox.supervised import Supervised
 from tools_sandbox.users import User, caller, command_user
-from tools_sandbox.workspace import remove_tree
 
 # By its absolute path, which must be reachable too.
 _PROBE = 'if [ -w "$PWD" ]; then echo writable; else echo read-only; fi'
@@ -204,17 +203,19 @@ def _overlay(wish: Wish, user: User, program: Program | None) -> Place:
 
 
 def _overlay_on_disk(wish: Wish, user: User, program: Program | None) -> Place:
-    scratch = Path(tempfile.mkdtemp(prefix="layers-"))
+    scratch = PrivateDirectory()
     try:
-        os.chown(scratch, user.uid, user.gid)
-        mounts = Mounts(wish.directory, user, scratch=scratch, program=program)
+        layers = scratch.path / "layers"
+        layers.mkdir(mode=0o700)
+        os.chown(layers, user.uid, user.gid)
+        mounts = Mounts(wish.directory, user, scratch=layers, program=program)
         return _over(mounts, user, scratch)
     except BaseException:
-        remove_tree(scratch)
+        scratch.remove()
         raise
 
 
-def _over(mounts: Mounts, user: User, scratch: Path | None) -> Place:
+def _over(mounts: Mounts, user: User, scratch: PrivateDirectory | None) -> Place:
     try:
         return Overlay(mounts, user, scratch)
     except SandboxError as error:

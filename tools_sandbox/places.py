@@ -11,8 +11,10 @@ from typing import Literal, Protocol
 
 from tools_sandbox.errors import InvalidRequest, SandboxError
 from tools_sandbox.mounting import CannotMount, Mounts
+from tools_sandbox.private import PrivateDirectory
+from tools_sandbox.removal import remove_tree
 from tools_sandbox.users import User, caller, give, give_back
-from tools_sandbox.workspace import copy_tree, remove_tree
+from tools_sandbox.workspace import copy_tree
 
 ViewKind = Literal["direct", "overlay", "overlay-disk", "reflink", "copy"]
 """`direct`: the caller's directory itself. `overlay` and `overlay-disk`: changes go to a layer over
@@ -116,7 +118,7 @@ class Overlay:
         self,
         mounts: Mounts,
         user: User,
-        scratch: Path | None,
+        scratch: PrivateDirectory | None,
         *,
         below: tuple[int, ...] = (),
         numbers: "_Numbers | None" = None,
@@ -191,7 +193,7 @@ class Overlay:
         else:
             self._mounts.close()
             if self._scratch:
-                remove_tree(self._scratch)
+                self._scratch.remove()
 
     def _mount(self, below: tuple[int, ...]) -> None:
         self._below = below
@@ -222,19 +224,19 @@ class Copied:
             through: makes a holder of mounts through which to reach the copy.
         """
         self._through = through
-        self._private = Path(tempfile.mkdtemp(prefix="view-"))
-        # Open for passing, so that another user reaches what is his in it.
-        self._private.chmod(0o711)
+        self._private = PrivateDirectory()
+        self._states = self._private.path / "states"
+        self._states.mkdir(mode=0o700)
         # The name can't be guessed by others who may pass.
-        path = self._private / secrets.token_hex(16)
+        path = self._private.path / secrets.token_hex(16)
         path.mkdir()
-        self.kind: ViewKind = "reflink" if _shares_blocks(self._private) else "copy"
+        self.kind: ViewKind = "reflink" if _shares_blocks(self._private.path) else "copy"
         try:
             _fill(path, pristine)
             give(path, user)
             self._direct = Direct(path, user, through(path, user) if through else None)
         except BaseException:
-            remove_tree(self._private)
+            self._private.remove()
             raise
         self._count = 0
         self.path, self.user = path, user
@@ -244,8 +246,8 @@ class Copied:
     def snapshot(self) -> Snapshot:
         """Copy the present state."""
         self._count += 1
-        kept = self._private / f"state-{self._count}"
-        kept.mkdir(mode=0o700)
+        kept = self._states / str(self._count)
+        kept.mkdir()
         _fill(kept, self.path)
         return Snapshot(copy=kept)
 
@@ -265,7 +267,7 @@ class Copied:
     def close(self) -> None:
         """Remove the copy and its states."""
         self._direct.close()
-        remove_tree(self._private)
+        self._private.remove()
 
 
 class _Numbers:

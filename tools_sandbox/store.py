@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, cast
 
 from tools_sandbox.errors import InvalidRequest
+from tools_sandbox.removal import remove_tree
 from tools_sandbox.unpacking import Bounds, Unpacked
 from tools_sandbox.users import command_user, give
-from tools_sandbox.workspace import remove_tree
 
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_HEADER_BYTES = 4 * 1024 * 1024
@@ -42,12 +42,14 @@ class Store:
         """Use a directory, which is made if it is not there.
 
         Args:
-            root: where to keep workspaces; it must be the caller's alone.
+            root: where to keep workspaces; nobody else gets access to it.
             bounds: the most that one workspace may take.
         """
         self._root = root
         self._bounds = bounds or Bounds()
         root.mkdir(parents=True, exist_ok=True)
+        # Where root runs this, the files belong to the user of commands, who must not reach them.
+        root.chmod(0o700)
 
     def add_directory(self, source: Path, *, leave_out: str | None = None) -> Pristine:
         """Keep a copy of a directory.

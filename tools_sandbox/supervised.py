@@ -5,7 +5,6 @@ import os
 import secrets
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,9 +15,10 @@ from tools_sandbox.errors import InvalidRequest, SandboxUnavailable
 from tools_sandbox.info import SandboxInfo
 from tools_sandbox.limits import Limits, limit_statuses, prlimit_argv
 from tools_sandbox.places import Place
+from tools_sandbox.private import PrivateDirectory
 from tools_sandbox.process import Launch, memory_file
+from tools_sandbox.removal import remove_tree
 from tools_sandbox.result import Tier
-from tools_sandbox.workspace import remove_tree
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PROGRAM = (
@@ -50,9 +50,7 @@ class Supervised:
         )
         # The kernel counts all processes of a user. Only one of its own has none but commands.
         self._limit_processes = place.user.is_dedicated
-        self._private = Path(tempfile.mkdtemp(prefix="sandbox-"))
-        # Another user can pass but not list it; the names in it can't be guessed.
-        self._private.chmod(0o711)
+        self._private = PrivateDirectory()
 
     def info(self) -> SandboxInfo:
         """What this tier is, and how it keeps the limits."""
@@ -106,10 +104,10 @@ class Supervised:
 
     def close(self) -> None:
         """Remove the directory that holds the private ones."""
-        remove_tree(self._private)
+        self._private.remove()
 
     def _private_directories(self, stack: ExitStack) -> tuple[Path, Path]:
-        private = self._private / secrets.token_hex(16)
+        private = self._private.path / secrets.token_hex(16)
         private.mkdir(mode=0o711)
         stack.callback(remove_tree, private)
         home, tmp = private / "home", private / "tmp"

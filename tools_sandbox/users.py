@@ -64,6 +64,7 @@ def is_real_root() -> bool:
 def give(directory: Path, user: User, *, only_from: User | None = None) -> None:
     """Make a directory and what it holds belong to a user; no link is followed.
 
+    Only root can; for anybody else this does nothing.
     A file with a name outside the directory stays as it is: it is not the directory's alone.
 
     Args:
@@ -71,6 +72,8 @@ def give(directory: Path, user: User, *, only_from: User | None = None) -> None:
         user: the new owner.
         only_from: leave alone what does not belong to this user.
     """
+    if os.geteuid() != 0:
+        return
     entries = list(_entries(directory))
     names_seen = Counter((found.st_dev, found.st_ino) for _, found in entries)
     for path, found in entries:

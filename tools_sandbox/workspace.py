@@ -1,15 +1,16 @@
-"""Private copies of a pristine directory, and their removal whatever an agent left in them."""
+"""Private copies of a pristine directory."""
 
 import os
+import secrets
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from uuid import uuid4
 
 from tools_sandbox.errors import InvalidRequest
+from tools_sandbox.private import PrivateDirectory
+from tools_sandbox.removal import remove_tree
 
 _COPY = ("cp", "-a", "--reflink=auto")
 
@@ -30,11 +31,9 @@ def fresh_copy(source: Path, *, leave_out: str | None = None) -> Iterator[Path]:
     """
     if not source.is_dir():
         raise InvalidRequest(f"workspace source {str(source)!r}: not a directory")
-    private = Path(tempfile.mkdtemp(prefix="workspace-"))
+    private = PrivateDirectory()
     try:
-        # Open for passing: where root runs commands as another user, the copy is that user's.
-        private.chmod(0o711)
-        copy = private / "workspace"
+        copy = private.path / secrets.token_hex(16)
         copy.mkdir()
         copy_tree(source, copy, keep_owners=False)
         copy.chmod(0o700 | copy.stat().st_mode & 0o777)
@@ -44,7 +43,7 @@ def fresh_copy(source: Path, *, leave_out: str | None = None) -> Iterator[Path]:
                     remove_tree(found)
         yield copy
     finally:
-        remove_tree(private)
+        private.remove()
 
 
 def copy_tree(source: Path, target: Path, *, keep_owners: bool = True) -> None:
@@ -53,6 +52,20 @@ def copy_tree(source: Path, target: Path, *, keep_owners: bool = True) -> None:
     Raises:
         InvalidRequest: something in `source` can't be read.
     """
+    problem = _copy(source, target, keep_owners)
+    if problem:
+        # The owner can take away his own right to read, and give it back.
+        with _opened_up(source) as closed:
+            remove_tree(target, keep_top=True)
+            problem = _copy(source, target, keep_owners)
+            for path, mode in closed if problem is None else ():
+                (target / path.relative_to(source)).chmod(mode)
+    if problem:
+        raise InvalidRequest(f"workspace source {str(source)!r}: {problem}")
+
+
+def _copy(source: Path, target: Path, keep_owners: bool) -> str | None:
+    """Copy; the reason why that does not work, if it does not."""
     owners = () if keep_owners else ("--no-preserve=ownership",)
     done = subprocess.run(
         [*_COPY, *owners, "--", f"{source.absolute()}/.", target],
@@ -61,63 +74,32 @@ def copy_tree(source: Path, target: Path, *, keep_owners: bool = True) -> None:
         capture_output=True,
         check=False,
     )
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["cp failed"]
-        raise InvalidRequest(f"workspace source {str(source)!r}: {said[0]}")
-
-
-def remove_tree(root: Path, *, keep_top: bool = False) -> None:
-    """Remove a directory with all that it holds; follow no link out of it.
-
-    With `keep_top` the directory itself stays, empty.
-
-    Copes with directories without permissions and with any depth: each one found is moved up to
-    the top before its own turn comes, so that no path grows long and no recursion deep.
-
-    Raises:
-        OSError: something can't be removed, for instance because another user owns it.
-    """
-    with _directory(root) as top_fd:
-        while entries := _entries(top_fd):
-            for entry in entries:
-                _remove(entry, top_fd)
-    if not keep_top:
-        root.rmdir()
-
-
-def _remove(entry: "os.DirEntry[str]", top_fd: int) -> None:
-    """Remove one entry of the top directory, and move the directories in it up to the top."""
-    if not entry.is_dir(follow_symlinks=False):
-        os.unlink(entry.name, dir_fd=top_fd)
-        return
-    with _directory(entry.name, top_fd) as fd:
-        for inner in _entries(fd):
-            if not inner.is_dir(follow_symlinks=False):
-                os.unlink(inner.name, dir_fd=fd)
-                continue
-            # A directory can change its parent only while it is writable itself.
-            with _directory(inner.name, fd):
-                os.rename(inner.name, uuid4().hex, src_dir_fd=fd, dst_dir_fd=top_fd)
-    os.rmdir(entry.name, dir_fd=top_fd)
-
-
-def _entries(fd: int) -> "list[os.DirEntry[str]]":
-    with os.scandir(fd) as found:
-        return list(found)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return said[0] if said else "cp failed"
 
 
 @contextmanager
-def _directory(path: Path | str, dir_fd: int | None = None) -> Iterator[int]:
-    """A directory, never a link to one, open for its owner to list and to change."""
-    place = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=dir_fd)
+def _opened_up(top: Path) -> Iterator[list[tuple[Path, int]]]:
+    """Make readable to its owner what is not, for a while; what that was, the deepest first."""
+    closed: list[tuple[Path, int]] = []
+    waiting = [top]
     try:
-        if os.fstat(place).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            # A descriptor of this kind can be changed only through its name in /proc.
-            Path(f"/proc/self/fd/{place}").chmod(stat.S_IRWXU)
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=place)
+        while waiting:
+            path = waiting.pop()
+            found = path.lstat()
+            mode = stat.S_IMODE(found.st_mode)
+            is_directory = stat.S_ISDIR(found.st_mode)
+            needed = stat.S_IRWXU if is_directory else stat.S_IRUSR
+            if (is_directory or stat.S_ISREG(found.st_mode)) and mode & needed != needed:
+                path.chmod(mode | needed)
+                closed.insert(0, (path, mode))
+            if is_directory:
+                waiting.extend(path.iterdir())
+        yield closed
+    except OSError as error:
+        raise InvalidRequest(f"workspace source {str(top)!r}: {error.strerror}") from None
     finally:
-        os.close(place)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+        for path, mode in closed:
+            path.chmod(mode)
