@@ -37,7 +37,7 @@ class Scene:
         if self.bash("command -v python3").exit_code != 0:
             raise AttackNotRun("no python3 inside the sandbox")
         return self.sandbox.run(
-            ["/usr/bin/env", "python3", "-I", "-c", script, *words], timeout_s=20
+            ["/usr/bin/env", "python3", "-I", "-c", script, *words], timeout_s=60
         )
 
 
