@@ -9,7 +9,7 @@ import typer
 from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DEFAULT_DRAFT_TOKENS, DraftKind, EngineKind, ToolGrammar
 
 if TYPE_CHECKING:
     from edge_agentic.run.runner import RunResult
@@ -45,10 +45,15 @@ def command(
     out: options.Out = None,
     json: options.AsJson = False,
     engine: options.Engine = EngineKind.LLAMACPP,
-    tool_grammar: options.Grammar = ToolGrammar.AUTO,
+    tool_grammar: options.Grammar = ToolGrammar.REFERENCE,
+    tool_format: options.ToolForm = None,
     context: options.Context = None,
     threads: options.Threads = None,
     gpu_layers: options.GpuLayers = None,
+    prefix_snapshots: options.PrefixSnapshots = None,
+    prefix_snapshot_mib: options.PrefixSnapshotMib = None,
+    draft: options.Draft = DraftKind.OFF,
+    draft_tokens: options.DraftTokens = DEFAULT_DRAFT_TOKENS,
     max_output_tokens: options.MaxOutputTokens = None,
     turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
     answers: options.Answers = None,
@@ -64,9 +69,14 @@ def command(
             first_token_ms=0.0,
             token_ms=0.0,
             tool_grammar=tool_grammar,
+            tool_format=tool_format,
             context=context,
             threads=threads,
             gpu_layers=gpu_layers,
+            prefix_snapshots=prefix_snapshots,
+            prefix_snapshot_mib=prefix_snapshot_mib,
+            draft=draft,
+            draft_tokens=draft_tokens,
         ),
         pack=None,
         gate=options.gate_settings(

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.chat.tool_format import ToolFormat
+from edge_agentic.engine.choices import (
+    DEFAULT_SNAPSHOT_MIB,
+    DEFAULT_SNAPSHOTS,
+    DraftKind,
+    EngineKind,
+    ToolGrammar,
+)
 
 if TYPE_CHECKING:
     from edge_agentic.run.settings import EngineSettings, GateSettings
@@ -50,13 +57,37 @@ Out = Annotated[
 ]
 Grammar = Annotated[
     ToolGrammar,
-    typer.Option(help="Hold answers to the offered functions' schemas; auto: as the reference."),
+    typer.Option(
+        help="Hold calls to the functions' schemas: off; auto: once a call begins; on: answers "
+        "are nothing but calls; reference: as the model's gate reference was measured."
+    ),
+]
+ToolForm = Annotated[
+    ToolFormat | None,
+    typer.Option(
+        "--tool-format", help="How the model writes calls. [default: as its template asks for]"
+    ),
 ]
 Context = Annotated[
     int | None, typer.Option(help="Context window, tokens. [default: the model's, at most 32768]")
 ]
 Threads = Annotated[int | None, typer.Option(help="[default: one per core]")]
 GpuLayers = Annotated[int | None, typer.Option(help="Layers on the accelerator; -1 is all.")]
+PrefixSnapshots = Annotated[
+    int | None,
+    typer.Option(
+        help="Kept states of memory that can't be cut back; 0 re-evaluates each prompt. "
+        f"[default: {DEFAULT_SNAPSHOTS}]"
+    ),
+]
+PrefixSnapshotMib = Annotated[
+    int | None,
+    typer.Option(help=f"Memory that they may take, MiB. [default: {DEFAULT_SNAPSHOT_MIB}]"),
+]
+Draft = Annotated[
+    DraftKind, typer.Option(help="Draft tokens, without changing what the model answers.")
+]
+DraftTokens = Annotated[int, typer.Option(help="Tokens drafted at once.")]
 MaxOutputTokens = Annotated[
     int | None,
     typer.Option(
@@ -78,15 +109,21 @@ def engine_settings(
     first_token_ms: float,
     token_ms: float,
     tool_grammar: ToolGrammar,
+    tool_format: ToolFormat | None,
     context: int | None,
     threads: int | None,
     gpu_layers: int | None,
+    prefix_snapshots: int | None,
+    prefix_snapshot_mib: int | None,
+    draft: DraftKind,
+    draft_tokens: int,
 ) -> EngineSettings:
     """The engine that the options ask for.
 
     Raises:
         BadInputError: options that don't go together, or sizes that can't be.
     """
+    from edge_agentic.engine.drafting import DraftSettings
     from edge_agentic.engine.scripted import ScriptedDelays
     from edge_agentic.run.settings import EngineSettings
 
@@ -96,9 +133,13 @@ def engine_settings(
         answers=answers,
         delays=ScriptedDelays(first_token_ms, token_ms),
         tool_grammar=tool_grammar,
+        tool_format=tool_format,
         context_tokens=context,
         threads=threads,
         gpu_layers=gpu_layers,
+        prefix_snapshots=prefix_snapshots,
+        prefix_snapshot_mib=prefix_snapshot_mib,
+        draft=DraftSettings(draft, draft_tokens),
     )
 
 

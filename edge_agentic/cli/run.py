@@ -10,7 +10,7 @@ from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
 from edge_agentic.cli.sandbox import AllowUnsandboxed, tier_for
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DEFAULT_DRAFT_TOKENS, DraftKind, EngineKind, ToolGrammar
 
 DEMO_MODEL = "smollm2-135m"
 RUN_HELP = "Gate a model, replay recorded coding-agent work on it, report what was measured."
@@ -30,10 +30,15 @@ def command(default_model: str | None) -> Callable[..., None]:
         out: options.Out = None,
         json: options.AsJson = False,
         engine: options.Engine = EngineKind.LLAMACPP,
-        tool_grammar: options.Grammar = ToolGrammar.AUTO,
+        tool_grammar: options.Grammar = ToolGrammar.REFERENCE,
+        tool_format: options.ToolForm = None,
         context: options.Context = None,
         threads: options.Threads = None,
         gpu_layers: options.GpuLayers = None,
+        prefix_snapshots: options.PrefixSnapshots = None,
+        prefix_snapshot_mib: options.PrefixSnapshotMib = None,
+        draft: options.Draft = DraftKind.OFF,
+        draft_tokens: options.DraftTokens = DEFAULT_DRAFT_TOKENS,
         max_output_tokens: options.MaxOutputTokens = None,
         turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
         allow_unsandboxed: AllowUnsandboxed = False,
@@ -57,9 +62,14 @@ def command(default_model: str | None) -> Callable[..., None]:
                 first_token_ms=first_token_ms,
                 token_ms=token_ms,
                 tool_grammar=tool_grammar,
+                tool_format=tool_format,
                 context=context,
                 threads=threads,
                 gpu_layers=gpu_layers,
+                prefix_snapshots=prefix_snapshots,
+                prefix_snapshot_mib=prefix_snapshot_mib,
+                draft=draft,
+                draft_tokens=draft_tokens,
             ),
             pack=pack,
             gate=options.gate_settings(

@@ -9,6 +9,15 @@ MAX_CONTEXT_TOKENS: Final = 2**24
 """Far above any model's window; larger numbers overflow llama.cpp's 32 bits."""
 MAX_THREADS: Final = 512
 """The most that llama.cpp takes (GGML_MAX_N_THREADS); more crash it."""
+MAX_DRAFT_TOKENS: Final = 64
+"""The most tokens that are drafted at once; more cost more than they save."""
+
+DEFAULT_SNAPSHOTS: Final = 4
+"""The last turns' prefixes and that of the last user's message, with room to spare."""
+DEFAULT_SNAPSHOT_MIB: Final = 1024
+"""Six recurrent states of Qwen3.6-27B."""
+
+DEFAULT_DRAFT_TOKENS: Final = 8
 
 
 class EngineKind(str, Enum):
@@ -21,7 +30,18 @@ class EngineKind(str, Enum):
 class ToolGrammar(str, Enum):
     """Whether output is constrained to calls of the offered functions."""
 
-    AUTO = "auto"
-    """On for a model whose gate reference was measured with it on, off for any other."""
-    ON = "on"
+    REFERENCE = "reference"
+    """As the model's gate reference was measured; off for a model without one."""
     OFF = "off"
+    AUTO = "auto"
+    """Free text until a call begins; the call follows the schema of its function."""
+    ON = "on"
+    """Nothing but calls that follow the schemas, or a call that says that none fits."""
+
+
+class DraftKind(str, Enum):
+    """What drafts tokens for the model to check."""
+
+    OFF = "off"
+    LOOKUP = "lookup"
+    """What followed the last tokens where they stood before in the conversation."""

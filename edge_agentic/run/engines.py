@@ -13,7 +13,13 @@ from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.profile import DeviceProfile
 from edge_agentic.engine.api import Engine
-from edge_agentic.engine.choices import MAX_THREADS, EngineKind, ToolGrammar
+from edge_agentic.engine.choices import (
+    DEFAULT_SNAPSHOT_MIB,
+    DEFAULT_SNAPSHOTS,
+    MAX_THREADS,
+    EngineKind,
+    ToolGrammar,
+)
 from edge_agentic.engine.gguf import GgufInfo, read_gguf
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.engine.scripted import ScriptedEngine
@@ -76,8 +82,10 @@ def _load(
 ) -> Engine:
     try:
         # Imported here: loading llama.cpp's library takes time that other commands don't have.
+        from edge_agentic.engine import llama_library
         from edge_agentic.engine.llama_runtime import RuntimeSettings
-        from edge_agentic.engine.llamacpp import LlamaCppEngine
+        from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
+        from edge_agentic.engine.prefix_cache import SnapshotLimits
     except (ImportError, OSError) as error:
         raise RequirementError(
             f"the in-process engine needs llama-cpp-python ({error}); "
@@ -85,25 +93,39 @@ def _load(
         ) from None
     defaults = profile.engine
     own_context = info.context_length_tokens or defaults.context_tokens
+    gpu_layers = _given(settings.gpu_layers, defaults.gpu_layers)
     return LlamaCppEngine(
         path,
-        RuntimeSettings(
-            context_tokens=settings.context_tokens or min(own_context, defaults.context_tokens),
-            batch_tokens=defaults.batch_tokens,
-            micro_batch_tokens=defaults.micro_batch_tokens,
-            threads=settings.threads or min(psutil.cpu_count(logical=False) or 1, MAX_THREADS),
-            gpu_layers=(
-                defaults.gpu_layers if settings.gpu_layers is None else settings.gpu_layers
+        LlamaCppSettings(
+            RuntimeSettings(
+                context_tokens=settings.context_tokens or min(own_context, defaults.context_tokens),
+                batch_tokens=defaults.batch_tokens,
+                micro_batch_tokens=defaults.micro_batch_tokens,
+                threads=settings.threads or min(psutil.cpu_count(logical=False) or 1, MAX_THREADS),
+                gpu_layers=gpu_layers,
+                rollback_tokens=settings.draft.rollback_tokens,
             ),
+            tool_grammar=_grammar(settings.tool_grammar, reference),
+            tool_format=settings.tool_format,
+            snapshots=SnapshotLimits(
+                _given(settings.prefix_snapshots, DEFAULT_SNAPSHOTS),
+                _given(settings.prefix_snapshot_mib, DEFAULT_SNAPSHOT_MIB) * 2**20,
+                on_device=gpu_layers != 0 and llama_library.can_offload(),
+            ),
+            draft=settings.draft,
         ),
-        constrain_tools=_constrain(settings.tool_grammar, reference),
     )
 
 
-def _constrain(choice: ToolGrammar, reference: Reference | Floor) -> bool:
-    if choice is ToolGrammar.AUTO:
-        return isinstance(reference, Reference) and reference.tool_grammar == "on"
-    return choice is ToolGrammar.ON
+def _given(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _grammar(choice: ToolGrammar, reference: Reference | Floor) -> ToolGrammar:
+    if choice is not ToolGrammar.REFERENCE:
+        return choice
+    on = isinstance(reference, Reference) and reference.tool_grammar == "on"
+    return ToolGrammar.ON if on else ToolGrammar.OFF
 
 
 def _judging(gate: Selection, reference: Reference | Floor) -> Reference | Floor | None:

@@ -7,17 +7,22 @@ from pathlib import Path
 from typing import Final
 
 from bfcl_gate.early import MAX_ERROR_RATE
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.engine.choices import (
     MAX_CONTEXT_TOKENS,
     MAX_THREADS,
+    DraftKind,
     EngineKind,
     ToolGrammar,
 )
+from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
+MAX_SNAPSHOTS: Final = 1000
+MAX_SNAPSHOT_MIB: Final = 2**20
 MAX_TIMEOUT_S: Final = 7 * 24 * 3600.0
 
 
@@ -29,10 +34,14 @@ class EngineSettings:
     model: str | None = None
     answers: str | None = None
     delays: ScriptedDelays = field(default_factory=ScriptedDelays)
-    tool_grammar: ToolGrammar = ToolGrammar.AUTO
+    tool_grammar: ToolGrammar = ToolGrammar.REFERENCE
+    tool_format: ToolFormat | None = None
     context_tokens: int | None = None
     threads: int | None = None
     gpu_layers: int | None = None
+    prefix_snapshots: int | None = None
+    prefix_snapshot_mib: int | None = None
+    draft: DraftSettings = field(default_factory=DraftSettings)
 
     def __post_init__(self) -> None:
         """Refuse options that belong to the other engine, or sizes that can't be."""
@@ -51,11 +60,17 @@ class EngineSettings:
                     "--context": self.context_tokens,
                     "--threads": self.threads,
                     "--gpu-layers": self.gpu_layers,
+                    "--tool-format": self.tool_format,
+                    "--prefix-snapshots": self.prefix_snapshots,
+                    "--prefix-snapshot-mib": self.prefix_snapshot_mib,
+                    "--draft": None if self.draft.kind is DraftKind.OFF else self.draft.kind,
                 },
             )
         _within("--context", self.context_tokens, 1, MAX_CONTEXT_TOKENS)
         _within("--threads", self.threads, 1, MAX_THREADS)
         _within("--gpu-layers", self.gpu_layers, -1, MAX_LAYERS)
+        _within("--prefix-snapshots", self.prefix_snapshots, 0, MAX_SNAPSHOTS)
+        _within("--prefix-snapshot-mib", self.prefix_snapshot_mib, 0, MAX_SNAPSHOT_MIB)
 
 
 @dataclass(frozen=True)
