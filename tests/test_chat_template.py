@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from edge_agentic.chat.template import MAX_PROMPT_CHARACTERS, MAX_VALUE_LENGTH, ChatTemplate
+from edge_agentic.chat.template import ChatTemplate
+from edge_agentic.chat.template_bounds import MAX_PROMPT_CHARACTERS, MAX_VALUE_LENGTH
 from edge_agentic.core.clock import NS_PER_S
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
@@ -115,7 +116,6 @@ def _grow(step: str, start: str = "'a'") -> str:
         ("{{ a" + ".a" * 5000 + " }}", "compiled: RecursionError"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "failed: RecursionError"),
         ("{% block a %}{{ self.a() }}{% endblock %}", "failed: RecursionError"),
-        (_grow("[ns.x]").replace("60", "50000") + "{{ ns.x | tojson }}", "failed: RecursionError"),
         ("{{ 1 | dictsort }}", "failed: AttributeError"),
         ("{% include 'x' %}", "failed: TypeError"),
         ("{{ 2.0 ** 5000 }}", "failed: OverflowError"),
@@ -137,7 +137,7 @@ def test_whatever_a_template_raises_is_one_short_line(source: str, said: str) ->
         ("{{ '%99999999999d' % 1 }}", "very wide field"),
         ("{{ '%*d' % (10**11, 1) }}", "very wide field"),
         ("{{ '%99999999999d' | format(1) }}", "very wide field"),
-        ("{{ '%(a)s' * 100000 % {'a': 'x' * 1000000} }}", "length 100000500000 is too long"),
+        ("{{ '%(a)s' * 100000 % {'a': 'x' * 1000000} }}", r"length 100\d{9} is too long"),
         ("{{ 10 ** (10 ** 10) }}", "a number of .* bits is too large"),
         (_grow("ns.x * ns.x", "10"), "a number of .* bits is too large"),
         (_grow("ns.x + ns.x"), "length 33554432 is too long"),
@@ -195,5 +195,5 @@ def test_the_bounds_leave_an_ordinary_template_as_it_was() -> None:
         "{{ ' last' if loop.last }} {% endfor %}"
         "{{ '%s is %03d' % ('x', 7) }} {{ '%s' | format(1) }} {{ 2 ** 3 * 2 }} {{ [1] + [2] }}"
     )
-    rendered = ChatTemplate(source).render(CONVERSATION, TOOLS)
+    rendered = ChatTemplate(source).render(CONVERSATION, [])
     assert rendered == "1/3 2/3 3/3 last x is 007 1 16 [1, 2]"

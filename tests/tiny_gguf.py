@@ -25,8 +25,8 @@ _WIDTH, _HEADS, _HEAD_WIDTH, _FEED_FORWARD, _WINDOW = 32, 2, 16, 64, 16
 _LAYERS: Final = {"attention": 2, "sliding_window": 6, "recurrent": 2, "hybrid": 4}
 # Of the recurrent layers: the convolution's length, the state's width, its heads and groups.
 _KERNEL, _STATE, _STATE_HEADS, _GROUPS = 4, 16, 4, 2
-# Larger random weights overflow to NaN within a few hundred tokens, and NaN equals nothing.
-_SCALE = 0.02
+# Smaller weights make models that hardly look at their history, larger ones overflow to NaN.
+_SCALE: Final = {"attention": 0.4, "sliding_window": 0.2, "recurrent": 0.2, "hybrid": 0.2}
 
 Shapes = dict[str, tuple[int, ...]]
 """The tensors of a layer, without `blk.N.`; those with `norm` in their names are ones."""
@@ -47,9 +47,9 @@ def build(path: Path, kind: Kind) -> Path:
         shapes = _layer(kind, layer)
         tensors |= {f"blk.{layer}.{name}": shape for name, shape in shapes.items()}
     for name, shape in tensors.items():
-        weights = np.ones(shape) if "norm" in name else random.standard_normal(shape) * _SCALE
+        weights = np.ones(shape) if "norm" in name else random.standard_normal(shape) * _SCALE[kind]
         if name.endswith("ssm_a"):
-            weights = -np.abs(weights) * 10  # a state that grows would overflow
+            weights = -np.abs(weights)  # a state that grows would overflow
         writer.add_tensor(name, weights.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

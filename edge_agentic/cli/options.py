@@ -16,6 +16,7 @@ from edge_agentic.engine.choices import (
     EngineKind,
     ToolGrammar,
 )
+from edge_agentic.replay.policy import ReplayPolicy
 
 if TYPE_CHECKING:
     from edge_agentic.run.settings import EngineSettings, GateSettings
@@ -93,6 +94,10 @@ MaxOutputTokens = Annotated[
     typer.Option(
         help="Longest answer. [default: 1024, or the pack's limit; 192 for the cases of gate-mini]"
     ),
+]
+Policy = Annotated[
+    ReplayPolicy,
+    typer.Option(help="exact: each answer has as many tokens as the recorded one."),
 ]
 TurnTimeout = Annotated[float, typer.Option(help="Deadline of one turn, seconds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json and the run directory.")]

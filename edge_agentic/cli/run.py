@@ -11,6 +11,7 @@ from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
 from edge_agentic.cli.sandbox import AllowUnsandboxed, tier_for
 from edge_agentic.engine.choices import DEFAULT_DRAFT_TOKENS, DraftKind, EngineKind, ToolGrammar
+from edge_agentic.replay.policy import ReplayPolicy
 
 DEMO_MODEL = "smollm2-135m"
 RUN_HELP = "Gate a model, replay recorded coding-agent work on it, report what was measured."
@@ -23,6 +24,7 @@ def command(default_model: str | None) -> Callable[..., None]:
     def command(
         model: options.Model = default_model,
         pack: options.Pack = "edge-mini",
+        policy: options.Policy = ReplayPolicy.RECORDED,
         gate_set: options.GateSet = "gate-mini",
         selection: options.Selection = None,
         early_stop: options.EarlyStop = False,
@@ -76,6 +78,7 @@ def command(default_model: str | None) -> Callable[..., None]:
                 gate_set, selection, early_stop=early_stop, error_rate=error_rate
             ),
             out=out,
+            policy=policy,
             max_output_tokens=max_output_tokens,
             turn_timeout_s=turn_timeout,
             tier=tier_for(allow_unsandboxed),

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
-import json
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import llama_cpp
 import numpy as np
-from llama_cpp.llama_grammar import json_schema_to_gbnf
+import numpy.typing as npt
 
-from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.engine import llama_library
+from edge_agentic.engine.llama_grammar import LlamaGrammar
 from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.llama_runtime import LlamaRuntime
 
-_LIKELIEST: Final = 64
+NO_TOKEN: Final = -1
+"""What a sampler gives where nothing may follow and the vocabulary has no end token."""
 
 
 class Sampler:
@@ -61,72 +58,111 @@ class Sampler:
 
 
 class GrammarSampler(Sampler):
-    """Picks the likeliest token that a JSON schema allows."""
+    """Picks the likeliest token that a grammar allows.
 
-    def __init__(self, model: LlamaModel, runtime: LlamaRuntime, schema: JsonObject) -> None:
+    Where it allows none, the answer ends: it is complete, or it can't be completed in the
+    tokens that the model has.
+    """
+
+    def __init__(self, model: LlamaModel, runtime: LlamaRuntime, gbnf: str) -> None:
         """Build the sampler.
 
+        Args:
+            model: whose vocabulary the tokens are of.
+            runtime: whose logits decide.
+            gbnf: what the answer has to follow; see `engine.gbnf`.
+
         Raises:
-            BadInputError: no grammar can be made from the schema.
+            BadInputError: llama.cpp can't use the grammar.
         """
-        grammar = _grammar_sampler(model.vocabulary, schema)
+        if not isinstance(gbnf, str):  # INTERIM, until engine.llamacpp uses CallConstraint
+            from edge_agentic.engine.gbnf import to_gbnf
+
+            gbnf = to_gbnf(gbnf)
+        self._constraint = _Constraint(model, runtime, gbnf)
         super().__init__(model, runtime, ())
-        self._grammar = grammar
-        self._whole = _chain()
-        llama_cpp.llama_sampler_chain_add(self._whole, grammar)
-        llama_cpp.llama_sampler_chain_add(self._whole, llama_cpp.llama_sampler_init_greedy())
-        self._vocabulary_tokens = int(llama_cpp.llama_vocab_n_tokens(model.vocabulary))
-        self._candidates = (llama_cpp.llama_token_data * _LIKELIEST)()
 
     def sample(self, index: int = -1) -> int:
-        """The next token; see `Sampler.sample`."""
-        token = super().sample(index)
-        # Testing a few candidates is far cheaper than masking the whole vocabulary, and one of
-        # the likeliest is nearly always allowed.
-        chosen = self._first_allowed([token])
-        if chosen is None:
-            chosen = self._first_allowed(self._likeliest(index))
-        if chosen is None:
-            return int(llama_cpp.llama_sampler_sample(self._whole, self._context, index))
-        llama_cpp.llama_sampler_accept(self._grammar, chosen)
-        return chosen
-
-    def _likeliest(self, index: int) -> list[int]:
-        """The likeliest tokens, from the likeliest down; of equal ones the first."""
-        pointer = llama_cpp.llama_get_logits_ith(self._context, index)
-        logits = np.ctypeslib.as_array(pointer, (self._vocabulary_tokens,))
-        count = min(_LIKELIEST, self._vocabulary_tokens)
-        tokens = np.argpartition(logits, -count)[-count:]
-        return [int(token) for token in tokens[np.lexsort((tokens, -logits[tokens]))]]
-
-    def _first_allowed(self, tokens: list[int]) -> int | None:
-        for place, token in enumerate(tokens):
-            self._candidates[place].id, self._candidates[place].logit = token, 1.0
-        candidates = llama_cpp.llama_token_data_array(
-            data=self._candidates, size=len(tokens), selected=-1, sorted=False
-        )
-        llama_cpp.llama_sampler_apply(self._grammar, ctypes.byref(candidates))
-        for place, token in enumerate(tokens):
-            if not math.isinf(self._candidates[place].logit):
-                return token
-        return None
+        """The next token; see `Sampler.sample`. `NO_TOKEN` where there is none."""
+        return self._constraint.pick(super().sample(index), index)
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        llama_cpp.llama_sampler_free(self._whole)
+        self._constraint.close()
+
+
+class AutoSampler(Sampler):
+    """Picks the likeliest token until a call begins, then the likeliest that a grammar allows."""
+
+    def __init__(
+        self, model: LlamaModel, runtime: LlamaRuntime, begin: Callable[[bytes], str | None]
+    ) -> None:
+        """Build the sampler.
+
+        Args:
+            model: whose vocabulary the tokens are of.
+            runtime: whose logits decide.
+            begin: takes the bytes of each token; gives what the answer has to follow from then
+                on, or None while it is free.
+        """
+        self._model, self._runtime, self._begin = model, runtime, begin
+        self._constraint: _Constraint | None = None
+        super().__init__(model, runtime, ())
+
+    def sample(self, index: int = -1) -> int:
+        """The next token; see `Sampler.sample`. `NO_TOKEN` where there is none."""
+        token = super().sample(index)
+        if self._constraint is not None:
+            return self._constraint.pick(token, index)
+        gbnf = self._begin(self._model.piece(token))
+        if gbnf is not None:
+            self._constraint = _Constraint(self._model, self._runtime, gbnf)
+        return token
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        if self._constraint is not None:
+            self._constraint.close()
+
+
+class _Constraint:
+    """Holds an answer to a grammar."""
+
+    def __init__(self, model: LlamaModel, runtime: LlamaRuntime, gbnf: str) -> None:
+        self._grammar = LlamaGrammar(model, gbnf)
+        self._context = runtime.handle
+        self._end = min(model.end_tokens, default=NO_TOKEN)
+        self._vocabulary_tokens = int(llama_cpp.llama_vocab_n_tokens(model.vocabulary))
+
+    def pick(self, likeliest: int, index: int) -> int:
+        """The likeliest allowed token, given the likeliest of all; else an end token."""
+        # Testing a few candidates is far cheaper than masking the whole vocabulary, and one of
+        # the likeliest is nearly always allowed.
+        token = self._grammar.take_first([likeliest])
+        if token is None:
+            logits = self._logits(index)
+            token = self._grammar.take_first(_likeliest(logits))
+            if token is None:
+                token = self._grammar.take_likeliest(logits)
+        return self._end if token is None else token
+
+    def _logits(self, index: int) -> npt.NDArray[np.float32]:
+        pointer = llama_cpp.llama_get_logits_ith(self._context, index)
+        return np.ctypeslib.as_array(pointer, (self._vocabulary_tokens,))
+
+    def close(self) -> None:
+        self._grammar.close()
+
+
+_LIKELIEST: Final = 64
+
+
+def _likeliest(logits: npt.NDArray[np.float32]) -> list[int]:
+    """The likeliest tokens, from the likeliest down; of equal ones the first."""
+    count = min(_LIKELIEST, logits.size)
+    tokens = np.argpartition(logits, -count)[-count:]
+    return [int(token) for token in tokens[np.lexsort((tokens, -logits[tokens]))]]
 
 
 def _chain() -> Any:
     return llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
-
-
-def _grammar_sampler(vocabulary: Any, schema: JsonObject) -> Any:
-    try:
-        grammar = json_schema_to_gbnf(json.dumps(schema))
-    except Exception as error:  # the converter raises whatever a hostile schema makes it raise
-        raise BadInputError(f"no grammar can be made from the tools' schema: {error}") from None
-    llama_library.clear_log()
-    sampler = llama_cpp.llama_sampler_init_grammar(vocabulary, grammar.encode(), b"root")
-    if not sampler:
-        raise BadInputError(f"llama.cpp refused the tools' grammar ({llama_library.reason()})")
-    return sampler

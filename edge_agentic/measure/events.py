@@ -111,7 +111,10 @@ def _turn(journal: Journal, fields: Fields) -> None:
                 computed=fields.optional_count("computed_tokens"),
                 ideal=fields.optional_count("ideal_tokens"),
                 output=fields.optional_count("output_tokens"),
+                drafted=fields.optional_count("drafted_tokens"),
+                accepted=fields.optional_count("accepted_tokens"),
             ),
+            forced_tokens=fields.optional_count("forced_tokens"),
             inline_score=fields.optional_number("inline_score"),
             tools=tuple(
                 ToolRun(

@@ -83,7 +83,10 @@ class ToolRun:
 
 @dataclass(frozen=True)
 class Turn:
-    """One generated turn. `session` counts the starts of the run: clocks differ between them."""
+    """One generated turn. `session` counts the starts of the run: clocks differ between them.
+
+    forced_tokens: the length that its answer was to have; None where the model decided.
+    """
 
     session: int
     conversation_id: str
@@ -95,6 +98,7 @@ class Turn:
     """None where the recorded side gives nothing to score."""
     tools: tuple[ToolRun, ...]
     step_end_ns: int
+    forced_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a turn before the first, a step that ends before its output, a score over 1."""

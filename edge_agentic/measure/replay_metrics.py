@@ -81,6 +81,7 @@ def replay_section(journal: Journal, replay: ReplayStart, reasons: Reasons) -> J
         **_throughput(turns, completed),
         **distributions(journal, turns, completed, reasons),
         "prefill": _prefill(completed),
+        "drafting": _drafting(completed),
         "tools": _tools(journal, turns),
     }
     reasons.update(_null_figures(section, completed))
@@ -150,6 +151,18 @@ def _prefill(completed: Sequence[Turn]) -> JsonObject:
     }
 
 
+def _drafting(completed: Sequence[Turn]) -> JsonObject:
+    """Drafted tokens, and of them those that the model accepted; rate = accepted / drafted."""
+    drafted = _total(turn.tokens.drafted for turn in completed)
+    accepted = _total(turn.tokens.accepted for turn in completed)
+    acceptance = None if accepted is None or not drafted else accepted / drafted
+    return {
+        "drafted_tokens": drafted,
+        "accepted_tokens": accepted,
+        "acceptance_rate": acceptance,
+    }
+
+
 def _tools(journal: Journal, turns: Sequence[Turn]) -> JsonObject:
     """Executed tool calls, how many gave the recorded result, and the checks of success."""
     runs = [run for turn in turns for run in turn.tools]
@@ -188,6 +201,9 @@ def _null_figures(section: JsonObject, completed: Sequence[Turn]) -> Reasons:
         "prefill.computed_tokens": uncounted,
         "prefill.ideal_tokens": uncounted,
         "prefill.efficiency": "needs counts of ideal and computed prompt tokens, not all 0",
+        "drafting.drafted_tokens": uncounted,
+        "drafting.accepted_tokens": uncounted,
+        "drafting.acceptance_rate": "no token was drafted",
         "tools.fidelity": "no executed call has a recorded result to compare with",
         "tools.executable_rate": "the model's own calls are not executed yet",
         "tools.effect_match": "the model's own calls are not executed yet",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.measure.gate_metrics import unrecorded_samples
@@ -69,9 +69,29 @@ def _replay_reasons(journal: Journal) -> list[str]:
             f"Scored turns: {counts.scored}; the data set has "
             f"{journal.replay.scorable_turns} that can be scored."
         )
+    reasons += _length_reasons(turns)
     if not journal.replay_finished:
         reasons.append("The replay did not reach its end.")
     return reasons
+
+
+def _length_reasons(turns: Sequence[Turn]) -> list[str]:
+    """Answers that do not have the length that was forced."""
+    other = [
+        turn
+        for turn in turns
+        if turn.completed
+        and turn.forced_tokens is not None
+        and turn.tokens.output != turn.forced_tokens
+    ]
+    if not other:
+        return []
+    first = other[0]
+    return [
+        f"{len(other)} answers are not as long as the policy 'exact' asks (first: turn "
+        f"{first.number} of '{first.conversation_id}', {first.tokens.output} tokens for "
+        f"{first.forced_tokens})."
+    ]
 
 
 def _turn_reasons(replay: ReplayStart, journal: Journal, distinct: int) -> list[str]:

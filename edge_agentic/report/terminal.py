@@ -181,6 +181,7 @@ class _Page:
                     self._known("replay.prefill.efficiency", efficiency, "{:.2f}"),
                 ),
                 *explained,
+                *self._drafting(replay["drafting"]),
                 ("tool fidelity", fidelity + compared),
                 ("checks", checks if tools["checks_total"] else "- (no conversation has a check)"),
                 (
@@ -189,6 +190,13 @@ class _Page:
                 ),
             ]
         )
+
+    def _drafting(self, drafting: JsonObject) -> list[tuple[str, str]]:
+        drafted, accepted = drafting["drafted_tokens"], drafting["accepted_tokens"]
+        if not drafted:
+            return []
+        rate = drafting["acceptance_rate"]
+        return [("drafted tokens", f"{drafted}, {accepted} of them accepted ({rate:.0%})")]
 
     def _known(self, path: str, value: float | None, form: str) -> str:
         """The figure, or "-" and why it is missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from bfcl_gate.cases import Case
@@ -27,7 +28,7 @@ def check_context(
 ) -> None:
     """Every prompt and its answer must fit the context window.
 
-    A conversation only grows, so its last turn decides.
+    A conversation only grows, so its last turn decides, and the turn with the longest answer.
 
     Raises:
         BadInputError: one does not fit; names it and both numbers.
@@ -40,14 +41,15 @@ def check_context(
     if replay is None:
         return
     for conversation in replay.pack.conversations:
-        request = turn_request(replay.pack, conversation, conversation.turns[-1], replay.limits)
-        prompt = engine.count_prompt_tokens(request.messages, request.tools)
-        _check_fits(
-            f"conversation '{conversation.id}'",
-            prompt,
-            request.max_output_tokens,
-            engine.context_tokens,
-        )
+        requests = [turn_request(replay, conversation, turn) for turn in conversation.turns]
+        longest = max(requests, key=attrgetter("max_output_tokens"))
+        for request in {id(request): request for request in (requests[-1], longest)}.values():
+            _check_fits(
+                f"conversation '{conversation.id}'",
+                engine.count_prompt_tokens(request.messages, request.tools),
+                request.max_output_tokens,
+                engine.context_tokens,
+            )
 
 
 def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,14 +20,15 @@ from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.measure.events import JOURNAL_SCHEMA
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
+from edge_agentic.replay.lengths import recorded_lengths
 from edge_agentic.replay.player import (
     DEFAULT_MAX_OUTPUT_TOKENS,
-    POLICY,
     ReplayLimits,
     ReplayPlan,
     TurnRecord,
     play,
 )
+from edge_agentic.replay.policy import ReplayPolicy
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import gate_start, run_gate
@@ -172,7 +173,7 @@ class Job:
         progress.phase("replay", len(turns))
         journal.write(
             "replay_started",
-            policy=POLICY,
+            policy=plan.policy.value,
             dataset=pack.name,
             dataset_sha256=pack.sha256,
             expected_turns=len(turns),
@@ -181,7 +182,7 @@ class Job:
         )
         open_workspace = partial(_open_workspace, pack, self.settings.tier)
         # Closed here: an interruption must remove the workspace before it goes on.
-        with closing(play(pack, self.prepared.engine, plan.limits, open_workspace)) as records:
+        with closing(play(plan, self.prepared.engine, open_workspace)) as records:
             for record in records:
                 if isinstance(record, TurnRecord):
                     journal.write("turn", **record.to_json())
@@ -241,6 +242,8 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
         progress.say(f"loading {resolve_model(settings.engine.model).name}")
     prepared = prepare_engine(settings.engine, profile, replay.pack if replay else None, gate)
     try:
+        if replay is not None and settings.policy is ReplayPolicy.EXACT:
+            replay = replace(replay, lengths=recorded_lengths(replay.pack, prepared.engine))
         check_context(prepared.engine, gate.cases, gate_output_tokens, replay)
         manifest = build_manifest(
             engine=prepared.engine,

@@ -18,6 +18,7 @@ from edge_agentic.engine.choices import (
 )
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
+from edge_agentic.replay.policy import ReplayPolicy
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
@@ -116,11 +117,16 @@ class RunSettings:
     out: Path | None = None
     max_output_tokens: int | None = None
     turn_timeout_s: float = 600.0
+    policy: ReplayPolicy = ReplayPolicy.RECORDED
     tier: Tier = Tier.BUBBLEWRAP
 
     def __post_init__(self) -> None:
         """Refuse limits that no turn can meet."""
         _within("--max-output-tokens", self.max_output_tokens, 1, MAX_CONTEXT_TOKENS)
+        if self.policy is ReplayPolicy.EXACT and self.max_output_tokens is not None:
+            raise BadInputError(
+                "--max-output-tokens can't go with --policy exact, which sets each answer's length"
+            )
         if not 0 < self.turn_timeout_s <= MAX_TIMEOUT_S:
             raise BadInputError(
                 f"--turn-timeout must be above 0 and at most {MAX_TIMEOUT_S:g} s, "
