@@ -104,6 +104,9 @@ class Completion:
     malformed: bool = False
     """The text tried to call a tool and could not be parsed, wholly or in part."""
     error: str | None = None
+    server: JsonObject | None = None
+    """What a server says of its own work, in its words; None in-process. The client's clocks
+    are the measure; this is for cross-checks."""
 
 
 class Engine(Protocol):
