@@ -16,9 +16,11 @@ from edge_agentic.engine.choices import (
     EngineKind,
     ToolGrammar,
 )
+from edge_agentic.engine.server_kinds import ServerKind
 from edge_agentic.replay.policy import ReplayPolicy
 
 if TYPE_CHECKING:
+    from edge_agentic.run.server_settings import ServerOptions
     from edge_agentic.run.settings import EngineSettings, GateSettings
 
 Model = Annotated[
@@ -89,6 +91,35 @@ Draft = Annotated[
     DraftKind, typer.Option(help="Draft tokens, without changing what the model answers.")
 ]
 DraftTokens = Annotated[int, typer.Option(help="Tokens drafted at once.")]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Engine openai: the server's API, such as http://host:8080/v1.")
+]
+ServedModel = Annotated[
+    str | None,
+    typer.Option(help="Engine openai: the server's name of the model. [default: its only one]"),
+]
+ApiKeyEnv = Annotated[
+    str | None,
+    typer.Option(help="Engine openai: the environment variable that holds the server's key."),
+]
+Kind = Annotated[
+    ServerKind | None,
+    typer.Option("--server-kind", help="Engine openai: which server it is. [default: detected]"),
+]
+ServerSetting = Annotated[
+    list[str] | None,
+    typer.Option(help="How the server is asked, NAME=VALUE; may be repeated. See docs/servers.md."),
+]
+ServerBin = Annotated[
+    str | None, typer.Option(help="The program of an engine that starts a server.")
+]
+ServerArg = Annotated[
+    list[str] | None,
+    typer.Option(help="A further word for that program's command line; may be repeated."),
+]
+KeepServer = Annotated[
+    bool, typer.Option("--keep-server", help="Leave the started server running after the run.")
+]
 MaxOutputTokens = Annotated[
     int | None,
     typer.Option(
@@ -122,6 +153,7 @@ def engine_settings(
     prefix_snapshot_mib: int | None,
     draft: DraftKind,
     draft_tokens: int,
+    server: ServerOptions,
 ) -> EngineSettings:
     """The engine that the options ask for.
 
@@ -145,6 +177,37 @@ def engine_settings(
         prefix_snapshots=prefix_snapshots,
         prefix_snapshot_mib=prefix_snapshot_mib,
         draft=DraftSettings(draft, draft_tokens),
+        server=server,
+    )
+
+
+def server_options(
+    *,
+    base_url: str | None,
+    served_model: str | None,
+    api_key_env: str | None,
+    server_kind: ServerKind | None,
+    server_setting: Sequence[str] | None,
+    server_bin: str | None,
+    server_arg: Sequence[str] | None,
+    keep_server: bool,
+) -> ServerOptions:
+    """The server that the options ask for.
+
+    Raises:
+        BadInputError: a URL or a setting that can't be used.
+    """
+    from edge_agentic.run.server_settings import ServerOptions
+
+    return ServerOptions(
+        base_url=base_url,
+        served_model=served_model,
+        api_key_env=api_key_env,
+        server_kind=server_kind,
+        server_settings=tuple(server_setting or ()),
+        server_bin=server_bin,
+        server_args=tuple(server_arg or ()),
+        keep_server=keep_server,
     )
 
 

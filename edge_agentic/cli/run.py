@@ -41,6 +41,14 @@ def command(default_model: str | None) -> Callable[..., None]:
         prefix_snapshot_mib: options.PrefixSnapshotMib = None,
         draft: options.Draft = DraftKind.OFF,
         draft_tokens: options.DraftTokens = DEFAULT_DRAFT_TOKENS,
+        base_url: options.BaseUrl = None,
+        served_model: options.ServedModel = None,
+        api_key_env: options.ApiKeyEnv = None,
+        server_kind: options.Kind = None,
+        server_setting: options.ServerSetting = None,
+        server_bin: options.ServerBin = None,
+        server_arg: options.ServerArg = None,
+        keep_server: options.KeepServer = False,
         max_output_tokens: options.MaxOutputTokens = None,
         turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
         allow_unsandboxed: AllowUnsandboxed = False,
@@ -53,6 +61,8 @@ def command(default_model: str | None) -> Callable[..., None]:
         if engine is EngineKind.SCRIPTED:
             if model != default_model:
                 typer.echo("note: --engine scripted runs no model; --model is not used", err=True)
+            model = None
+        elif engine is EngineKind.OPENAI and model == default_model:
             model = None
         elif model is not None and model == default_model:
             _fetch(model)
@@ -72,6 +82,16 @@ def command(default_model: str | None) -> Callable[..., None]:
                 prefix_snapshot_mib=prefix_snapshot_mib,
                 draft=draft,
                 draft_tokens=draft_tokens,
+                server=options.server_options(
+                    base_url=base_url,
+                    served_model=served_model,
+                    api_key_env=api_key_env,
+                    server_kind=server_kind,
+                    server_setting=server_setting,
+                    server_bin=server_bin,
+                    server_arg=server_arg,
+                    keep_server=keep_server,
+                ),
             ),
             pack=pack,
             gate=options.gate_settings(

@@ -24,7 +24,17 @@ class EngineKind(str, Enum):
     """What runs the model."""
 
     LLAMACPP = "llamacpp"
+    """llama.cpp, in this process."""
+    OPENAI = "openai"
+    """A server that runs already, at `--base-url`."""
+    LLAMA_SERVER = "llama-server"
+    """A server that is started for the run, as are those that follow."""
+    LLAMA_CPP_PYTHON = "llama-cpp-python"
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    TRTLLM_EDGE = "trtllm-edge"
     SCRIPTED = "scripted"
+    """No model: prepared answers."""
 
 
 class ToolGrammar(str, Enum):

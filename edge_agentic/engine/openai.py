@@ -95,12 +95,12 @@ class OpenAIEngine:
         self._generations = 0
 
     def describe(self) -> JsonObject:
-        """Settings and facts for the manifest; no key, and of the address only what is public."""
+        """Settings and facts for the manifest: neither a key nor an address."""
         served = self._served
         return {
             "kind": "openai",
             "is_model": True,
-            "base_url": served.endpoint.url,
+            "server_is_local": served.endpoint.is_loopback,
             "served_model": served.public_name,
             "server": served.kind.value,
             "dialect": served.dialect.to_json(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,16 @@ class Endpoint:
     def is_tls(self) -> bool:
         """Whether the connection is encrypted and the server's certificate verified."""
         return self.scheme == "https"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the server is on this machine, as far as its address tells."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def authority(self) -> str:

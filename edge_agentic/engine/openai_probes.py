@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edge_agentic.core.clock import NS_PER_S
 from edge_agentic.core.errors import RequirementError
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import ToolSpec
@@ -28,7 +27,10 @@ _PARAGRAPH: Final = (
 )
 _LONG: Final = _PARAGRAPH * 12
 """Longer than the blocks in which servers keep prompts."""
-_NOTE: Final[ToolSpec] = {
+CALL_QUESTION: Final = (
+    "Call write_note with the numbers from one to fifteen, in words, as its text."
+)
+NOTE_TOOL: Final[ToolSpec] = {
     "type": "function",
     "function": {
         "name": "write_note",
@@ -132,12 +134,12 @@ def run_probes(served: ServedModel) -> ProbeReport:
             )
             for _ in range(2)
         )
-        offered = _ask(plain, "Answer with one word: yes.", _SHORT_TOKENS, (_NOTE,))
+        offered = _ask(plain, "Answer with one word: yes.", _SHORT_TOKENS, (NOTE_TOOL,))
         call = _ask(
             plain,
-            "Call write_note with the numbers from one to fifteen, in words, as its text.",
+            CALL_QUESTION,
             _CALL_TOKENS,
-            (_NOTE,),
+            (NOTE_TOOL,),
         )
     finally:
         plain.close()
@@ -221,9 +223,8 @@ def _streams_calls(call: Completion) -> Probe:
         return Probe(name, None, "the model called no tool")
     if output is None or output < _LEAST_TO_STREAM:
         return Probe(name, None, "too few tokens, or an unknown number")
-    span_s = (times[-1] - times[0]) / NS_PER_S
     # Held back, a call comes as one delta, or as a name and one more.
-    return Probe(name, len(times) > 2, f"{output} tokens in {len(times)} deltas, {span_s:.3f} s")
+    return Probe(name, len(times) > 2, f"{output} tokens in {len(times)} deltas")
 
 
 def _exact_length(served: ServedModel, exact: Completion) -> Probe:

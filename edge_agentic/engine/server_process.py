@@ -54,11 +54,15 @@ class StartedServer:
     guard_pid: int
 
     def to_json(self) -> JsonObject:
-        """Facts for the manifest; of paths only the last part."""
+        """Facts for the manifest: of paths only the last part, and no port, as it changes."""
+        port = str(self.endpoint.port)
         return {
             "server_program": Path(self.words[0]).name,
             "server_program_version": self.version,
-            "server_flags": [_without_path(word) for word in self.words[1:]],
+            "server_flags": [
+                "PORT" if word == port else Path(word).name if word.startswith("/") else word
+                for word in self.words[1:]
+            ],
         }
 
 
@@ -228,7 +232,3 @@ def _version(words: list[str] | None) -> str | None:
     return next(
         (one_line(line.strip())[:80] for line in lines if any(map(str.isdigit, line))), None
     )
-
-
-def _without_path(word: str) -> str:
-    return Path(word).name if word.startswith("/") else word

@@ -98,6 +98,7 @@ class TurnRecord:
             "accepted_tokens": tokens.accepted,
             "first_delta_tokens": done.times.first_delta_tokens,
             "arrivals_ns": list(done.times.arrivals_ns),
+            "server": done.server,
             "text": done.text,
             "reasoning": done.reasoning,
             "tool_calls": calls_to_openai(done.tool_calls),

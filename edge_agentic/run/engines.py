@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,21 +39,28 @@ class Prepared:
     model: JsonObject | None
     reference: Reference | Floor | None
     """None for a part of a gate set, which has no verdict."""
+    server_log: Path | None = None
+    """The output of a server that was started for the run."""
 
 
 def prepare_engine(
-    settings: EngineSettings, profile: DeviceProfile, pack: TracePack | None, gate: Selection
+    settings: EngineSettings,
+    profile: DeviceProfile,
+    pack: TracePack | None,
+    gate: Selection,
+    say: Callable[[str], None],
 ) -> Prepared:
-    """Load the model, or the answers of the scripted engine.
+    """Load the model, find and probe its server, or take the answers of the scripted engine.
 
     Raises:
         BadInputError: the model or the answers can't be used, or nothing is known to hold the
             gate set to.
-        RequirementError: llama-cpp-python is not installed.
+        RequirementError: llama-cpp-python is not installed, or a server can't be used.
     """
     if settings.kind is EngineKind.LLAMACPP:
         return _prepare_llamacpp(settings, profile, gate)
-    assert settings.kind is EngineKind.SCRIPTED
+    if settings.kind is not EngineKind.SCRIPTED:
+        return _prepare_server(settings, profile, gate, say)
     choice = settings.answers or RECORDED
     source = Path(choice).name
     answers = answer_book(choice, pack, gate.cases).get
@@ -71,6 +79,31 @@ def _prepare_llamacpp(
     reference = _find_reference(gate, sha256, info.name)
     engine = _load(path, info, settings, profile, reference)
     return Prepared(engine, path.stem, model_facts(info, sha256), _judging(gate, reference))
+
+
+def _prepare_server(
+    settings: EngineSettings, profile: DeviceProfile, gate: Selection, say: Callable[[str], None]
+) -> Prepared:
+    # Imported here: sockets and TLS take time that other engines don't have.
+    from edge_agentic.run.servers import open_server_engine
+
+    model, sha256, name, path = None, None, settings.server.served_model, settings.model
+    if settings.kind in (EngineKind.LLAMA_SERVER, EngineKind.LLAMA_CPP_PYTHON):
+        assert settings.model is not None
+        file = resolve_model(settings.model)
+        info, sha256 = read_gguf(file), sha256_file(file)
+        model, name, path = model_facts(info, sha256), info.name, str(file)
+    reference = _find_reference(gate, sha256, name)
+    grammar = _grammar(settings.tool_grammar, reference)
+    opened = open_server_engine(
+        settings, profile, path, constrained=grammar is ToolGrammar.ON, say=say
+    )
+    if model is None:
+        # Which weights a server holds, nobody can check: only the name is known.
+        model = {"name": opened.model_name}
+        reference = _find_reference(gate, None, opened.model_name)
+    judging = _judging(gate, reference)
+    return Prepared(opened.engine, opened.model_name, model, judging, opened.log)
 
 
 def _load(

@@ -16,6 +16,7 @@ from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
+from edge_agentic.engine.choices import EngineKind
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.measure.events import JOURNAL_SCHEMA
 from edge_agentic.measure.summary import build_summary
@@ -82,6 +83,8 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
         return job.execute(progress)
     finally:
         job.prepared.engine.close()
+        if job.prepared.server_log is not None:
+            job.directory.add_server_log(job.prepared.server_log)
 
 
 @dataclass(frozen=True)
@@ -238,9 +241,10 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
     if replay is not None and replay.pack.workspaces:
         sandbox = check_sandbox(settings.tier, replay.pack.required_tools)
     profile, device = load_profile(), read_device()
-    if settings.engine.model is not None:
+    if settings.engine.kind is EngineKind.LLAMACPP and settings.engine.model is not None:
         progress.say(f"loading {resolve_model(settings.engine.model).name}")
-    prepared = prepare_engine(settings.engine, profile, replay.pack if replay else None, gate)
+    pack = replay.pack if replay else None
+    prepared = prepare_engine(settings.engine, profile, pack, gate, progress.say)
     try:
         if replay is not None and settings.policy is ReplayPolicy.EXACT:
             replay = replace(replay, lengths=recorded_lengths(replay.pack, prepared.engine))

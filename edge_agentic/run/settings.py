@@ -19,6 +19,7 @@ from edge_agentic.engine.choices import (
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
 from edge_agentic.replay.policy import ReplayPolicy
+from edge_agentic.run.server_settings import STARTED, ServerOptions
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
@@ -43,24 +44,34 @@ class EngineSettings:
     prefix_snapshots: int | None = None
     prefix_snapshot_mib: int | None = None
     draft: DraftSettings = field(default_factory=DraftSettings)
+    server: ServerOptions = field(default_factory=ServerOptions)
 
     def __post_init__(self) -> None:
-        """Refuse options that belong to the other engine, or sizes that can't be."""
-        if self.kind is EngineKind.LLAMACPP:
-            if self.model is None:
-                raise BadInputError("give a model: --model PATH.gguf, or --model smollm2-135m")
+        """Refuse options that belong to another engine, or sizes that can't be."""
+        if self.kind is EngineKind.LLAMACPP and self.model is None:
+            raise BadInputError("give a model: --model PATH.gguf, or --model smollm2-135m")
+        if self.kind is EngineKind.SCRIPTED and self.model is not None:
+            raise ValueError("the scripted engine runs no model")
+        self.server.check(self.kind, self.model)
+        if self.kind is not EngineKind.SCRIPTED:
             _refuse(EngineKind.SCRIPTED, **{"--answers": self.answers})
             if self.delays != ScriptedDelays():
                 raise BadInputError("--first-token-ms and --token-ms belong to --engine scripted")
-        else:
-            if self.model is not None:
-                raise ValueError("the scripted engine runs no model")
+        if self.kind is not EngineKind.LLAMACPP:
+            if self.kind not in STARTED:
+                _refuse(
+                    EngineKind.LLAMACPP,
+                    **{
+                        "--context": self.context_tokens,
+                        "--threads": self.threads,
+                        "--gpu-layers": self.gpu_layers,
+                    },
+                )
+            only_here = self.tool_grammar is ToolGrammar.AUTO
             _refuse(
                 EngineKind.LLAMACPP,
                 **{
-                    "--context": self.context_tokens,
-                    "--threads": self.threads,
-                    "--gpu-layers": self.gpu_layers,
+                    "--tool-grammar auto": self.tool_grammar if only_here else None,
                     "--tool-format": self.tool_format,
                     "--prefix-snapshots": self.prefix_snapshots,
                     "--prefix-snapshot-mib": self.prefix_snapshot_mib,
