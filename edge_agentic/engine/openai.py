@@ -32,7 +32,7 @@ from edge_agentic.engine.openai_connection import Exchange, OpenAIConnection
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
 from edge_agentic.engine.openai_events import LAST_EVENT, read_events
 from edge_agentic.engine.openai_faults import Failure, Fault, status_failure
-from edge_agentic.engine.openai_request import chat_body
+from edge_agentic.engine.openai_request import RequestWriter
 from edge_agentic.engine.openai_values import as_count, as_object
 from edge_agentic.engine.server_kinds import Dialect, ServerKind
 
@@ -90,6 +90,7 @@ class OpenAIEngine:
         self.can_force_length = can_force_length
         self._served, self._facts = served, facts or {}
         self._connection = OpenAIConnection(served.endpoint, served.key, clock)
+        self._writer = RequestWriter(served.model, served.dialect, constrained=served.constrained)
         self._path = f"{served.endpoint.api_path}/chat/completions"
         self._previous: dict[str, tuple[Sequence[Message], int]] = {}
         self._generations = 0
@@ -121,10 +122,12 @@ class OpenAIEngine:
     def generate(self, request: ChatRequest) -> Completion:
         """Answer one request; every failure of the server's is an outcome."""
         self._generations += 1
-        served = self._served
-        body = chat_body(request, served.model, served.dialect, constrained=served.constrained)
         exchange = self._connection.exchange(
-            "POST", self._path, body, deadline_s=request.deadline_s, last_event=LAST_EVENT
+            "POST",
+            self._path,
+            self._writer.body(request),
+            deadline_s=request.deadline_s,
+            last_event=LAST_EVENT,
         )
         answer = _read_answer(exchange)
         completion = self._complete(request, exchange, answer)

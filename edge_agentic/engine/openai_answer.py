@@ -148,21 +148,18 @@ def _take_chunk(answer: Answer, chunk: JsonObject, arrival_ns: int) -> None:
 def _take_delta(answer: Answer, delta: Mapping[str, Any]) -> bool:
     """Merge one delta; whether it carries anything: text, reasoning, a call's name or arguments."""
     carries = False
-    for key, parts in (
-        ("reasoning_content", answer.reasoning_parts),
-        ("reasoning", answer.reasoning_parts),
-        ("content", answer.content_parts),
+    # A server that gives reasoning under both names gives it twice.
+    for text, parts in (
+        (delta.get("reasoning_content") or delta.get("reasoning"), answer.reasoning_parts),
+        (delta.get("content"), answer.content_parts),
     ):
-        # A server that gives reasoning under both names gives it twice.
-        if key == "reasoning" and delta.get("reasoning_content"):
-            continue
-        if isinstance(delta.get(key), str) and delta[key]:
-            parts.append(delta[key])
+        if text and isinstance(text, str):
+            parts.append(text)
             carries = True
     calls = delta.get("tool_calls")
     for fragment in calls if isinstance(calls, list) else ():
-        if isinstance(fragment, dict):
-            carries |= answer.calls.add(fragment)
+        if isinstance(fragment, dict) and answer.calls.add(fragment):
+            carries = True
     return carries
 
 

@@ -1,8 +1,8 @@
-"""Writes a chat request in the dialect of a server."""
+"""Writes chat requests in the dialect of a server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from edge_agentic.chat.constrain import answer_schema
@@ -18,56 +18,83 @@ SEED: Final = 42
 _RECORDED_REASONING: Final = "reasoning_content"
 
 
-def chat_body(
-    request: ChatRequest, model: str, dialect: Dialect, *, constrained: bool = False
-) -> bytes:
-    """The JSON body of a streamed, greedy request.
+class RequestWriter:
+    """Writes the JSON bodies of streamed, greedy requests to one model.
 
-    Args:
-        request: what to ask.
-        model: the server's name of the model.
-        dialect: how this server is asked.
-        constrained: offer the tools in the generic text form, as the in-process engine does for
-            a model without a form of its own, and hold the answer to their schemas.
-
-    Raises:
-        ValueError: the messages hold what JSON or UTF-8 has no form for.
+    A conversation repeats its messages in every turn; each is rendered once and kept until
+    the next conversation.
     """
-    messages: list[Any]
-    if constrained:
-        messages = list(flatten(request.messages, request.tools))
-    else:
-        messages = [_message(message, dialect.history_reasoning) for message in request.messages]
-    body: JsonObject = {
-        "model": model,
-        "messages": messages,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "temperature": 0,
-        "seed": SEED,
-        dialect.token_limit: request.max_output_tokens,
-    }
-    if constrained and request.tools:
-        body["response_format"] = _response_format(answer_schema(request.tools), dialect)
-    elif request.tools:
-        body["tools"] = list(request.tools)
-        if dialect.tool_choice is not None:
-            body["tool_choice"] = dialect.tool_choice
-        if dialect.parallel_tool_calls is not None:
-            body["parallel_tool_calls"] = dialect.parallel_tool_calls
-    if dialect.thinking_off == "chat_template_kwargs":
-        body["chat_template_kwargs"] = {"enable_thinking": False}
-    elif dialect.thinking_off == "reasoning_effort":
-        body["reasoning_effort"] = "none"
-    if dialect.no_penalty is not None:
-        body[dialect.no_penalty] = 1.0
-    if dialect.cache_prompt is not None:
-        body["cache_prompt"] = dialect.cache_prompt
-    if request.force_length and dialect.exact is not None:
-        body["ignore_eos"] = True
-        if dialect.exact == "min_tokens":
-            body["min_tokens"] = request.max_output_tokens
-    return dump_line(body).encode("utf-8")
+
+    def __init__(self, model: str, dialect: Dialect, *, constrained: bool) -> None:
+        """Write for one model.
+
+        Args:
+            model: the server's name of the model.
+            dialect: how this server is asked.
+            constrained: offer the tools in the generic text form, as the in-process engine does
+                for a model without a form of its own, and hold the answer to their schemas.
+        """
+        self._dialect, self._constrained = dialect, constrained
+        self._start = dump_line({"model": model})[:-1]
+        self._conversation: str | None = None
+        self._rendered: dict[int, tuple[Message, str]] = {}
+
+    def body(self, request: ChatRequest) -> bytes:
+        """The body of one request.
+
+        Raises:
+            ValueError: the messages hold what JSON or UTF-8 has no form for.
+        """
+        messages = ",".join(self._messages(request))
+        settings = dump_line(self._settings(request))[1:]
+        return f'{self._start},"messages":[{messages}],{settings}'.encode()
+
+    def _messages(self, request: ChatRequest) -> Sequence[str]:
+        if self._constrained:
+            return [dump_line(message) for message in flatten(request.messages, request.tools)]
+        if request.conversation_id != self._conversation:
+            self._conversation, self._rendered = request.conversation_id, {}
+        return [self._message(message) for message in request.messages]
+
+    def _message(self, message: Message) -> str:
+        # The message is kept along with its text: no other can have its identity meanwhile.
+        known = self._rendered.get(id(message))
+        if known is None:
+            text = dump_line(_in_dialect(message, self._dialect.history_reasoning))
+            known = self._rendered[id(message)] = (message, text)
+        return known[1]
+
+    def _settings(self, request: ChatRequest) -> JsonObject:
+        """Everything but the model and the messages."""
+        dialect = self._dialect
+        body: JsonObject = {
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": 0,
+            "seed": SEED,
+            dialect.token_limit: request.max_output_tokens,
+        }
+        if request.tools and self._constrained:
+            body["response_format"] = _response_format(answer_schema(request.tools), dialect)
+        elif request.tools:
+            body["tools"] = list(request.tools)
+            if dialect.tool_choice is not None:
+                body["tool_choice"] = dialect.tool_choice
+            if dialect.parallel_tool_calls is not None:
+                body["parallel_tool_calls"] = dialect.parallel_tool_calls
+        if dialect.thinking_off == "chat_template_kwargs":
+            body["chat_template_kwargs"] = {"enable_thinking": False}
+        elif dialect.thinking_off == "reasoning_effort":
+            body["reasoning_effort"] = "none"
+        if dialect.no_penalty is not None:
+            body[dialect.no_penalty] = 1.0
+        if dialect.cache_prompt is not None:
+            body["cache_prompt"] = dialect.cache_prompt
+        if request.force_length and dialect.exact is not None:
+            body["ignore_eos"] = True
+            if dialect.exact == "min_tokens":
+                body["min_tokens"] = request.max_output_tokens
+        return body
 
 
 def _response_format(schema: JsonObject, dialect: Dialect) -> JsonObject:
@@ -76,7 +103,7 @@ def _response_format(schema: JsonObject, dialect: Dialect) -> JsonObject:
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
-def _message(message: Message, reasoning_field: str | None) -> Mapping[str, Any]:
+def _in_dialect(message: Message, reasoning_field: str | None) -> Mapping[str, Any]:
     if _RECORDED_REASONING not in message or reasoning_field == _RECORDED_REASONING:
         return message
     kept = {key: value for key, value in message.items() if key != _RECORDED_REASONING}
