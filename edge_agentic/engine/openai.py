@@ -241,7 +241,7 @@ def _inexact(request: ChatRequest, answer: Answer, output: int | None) -> Failur
     wanted = request.max_output_tokens
     if answer.finish_reason == FinishReason.LENGTH.value and output == wanted:
         return None
-    got = "an unknown number of" if output is None else str(output)
+    got = "an unknown number" if output is None else str(output)
     return Failure(
         Fault.NOT_EXACT, f"{got} of {wanted} tokens, finish_reason {answer.finish_reason!r}"
     )
