@@ -94,7 +94,7 @@ def _gguf(settings: ServerSettings) -> str:
 
 
 def _llama_server(program: str, port: str, settings: ServerSettings) -> Sequence[str]:
-    sizes = {
+    sizes: dict[str, int | str] = {
         # llama-server divides the window among its slots.
         "--ctx-size": settings.context_tokens * settings.slots,
         "--parallel": settings.slots,
@@ -111,13 +111,15 @@ def _llama_server(program: str, port: str, settings: ServerSettings) -> Sequence
 
 
 def _llama_cpp_python(program: str, port: str, settings: ServerSettings) -> Sequence[str]:
-    sizes = {
+    sizes: dict[str, int | str] = {
         "--n_ctx": settings.context_tokens,
         "--n_batch": settings.batch_tokens,
         "--n_ubatch": settings.micro_batch_tokens,
         "--n_gpu_layers": settings.gpu_layers,
         "--n_threads": settings.threads,
         "--seed": SEED,
+        # Its default keeps the logits of every prompt token.
+        "--logits_all": "false",
     }
     start = ("-m", "llama_cpp.server", "--host", "127.0.0.1", "--port", port)
     return [*start, "--model", _gguf(settings), *_flags(sizes)]

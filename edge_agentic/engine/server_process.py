@@ -112,13 +112,12 @@ class ManagedServer:
             self.close()
             raise
 
-    def keep(self) -> StartedServer:
+    def keep(self) -> None:
         """Let the server outlive this process; it is stopped by its guard's SIGTERM."""
         if self._lifeline is not None:
             os.write(self._lifeline, b"k")
             os.close(self._lifeline)
             self._lifeline = None
-        return self.started
 
     def close(self) -> None:
         """Stop the server and everything it started, unless it is kept. Safe to call twice."""

@@ -26,6 +26,7 @@ from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.engine.scripted import ScriptedEngine
 from edge_agentic.run.answers import RECORDED, answer_book
 from edge_agentic.run.manifest import model_facts
+from edge_agentic.run.server_settings import GGUF_SERVERS
 from edge_agentic.run.settings import EngineSettings
 from edge_agentic.trace.pack import TracePack
 
@@ -85,19 +86,16 @@ def _prepare_server(
     settings: EngineSettings, profile: DeviceProfile, gate: Selection, say: Callable[[str], None]
 ) -> Prepared:
     # Imported here: sockets and TLS take time that other engines don't have.
-    from edge_agentic.run.servers import open_server_engine
+    from edge_agentic.run.servers import model_to_serve, open_server_engine
 
-    model, sha256, name, path = None, None, settings.server.served_model, settings.model
-    if settings.kind in (EngineKind.LLAMA_SERVER, EngineKind.LLAMA_CPP_PYTHON):
-        assert settings.model is not None
-        file = resolve_model(settings.model)
+    model, sha256, name = None, None, settings.server.served_model
+    if settings.kind in GGUF_SERVERS:
+        file = Path(model_to_serve(settings))
         info, sha256 = read_gguf(file), sha256_file(file)
-        model, name, path = model_facts(info, sha256), info.name, str(file)
+        model, name = model_facts(info, sha256), info.name
     reference = _find_reference(gate, sha256, name)
-    grammar = _grammar(settings.tool_grammar, reference)
-    opened = open_server_engine(
-        settings, profile, path, constrained=grammar is ToolGrammar.ON, say=say
-    )
+    constrained = _grammar(settings.tool_grammar, reference) is ToolGrammar.ON
+    opened = open_server_engine(settings, profile, constrained=constrained, say=say)
     if model is None:
         # Which weights a server holds, nobody can check: only the name is known.
         model = {"name": opened.model_name}

@@ -18,6 +18,8 @@ STARTED: Final = {
     EngineKind.TRTLLM_EDGE: ServerKind.TRTLLM_EDGE,
 }
 """The engines that start a server, and the kind of each."""
+GGUF_SERVERS: Final = (EngineKind.LLAMA_SERVER, EngineKind.LLAMA_CPP_PYTHON)
+"""Those that load a GGUF file."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import psutil
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.device.profile import DeviceProfile
 from edge_agentic.engine.choices import MAX_THREADS
+from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.engine.openai import OpenAIEngine, ServedModel
 from edge_agentic.engine.openai_endpoint import Endpoint, parse_base_url, read_api_key
 from edge_agentic.engine.openai_identify import identify
@@ -19,7 +20,7 @@ from edge_agentic.engine.server_commands import ServerSettings
 from edge_agentic.engine.server_kinds import dialect_of
 from edge_agentic.engine.server_process import ManagedServer
 from edge_agentic.engine.server_registry import remember
-from edge_agentic.run.server_settings import STARTED
+from edge_agentic.run.server_settings import GGUF_SERVERS, STARTED
 from edge_agentic.run.settings import EngineSettings
 
 Say = Callable[[str], None]
@@ -70,7 +71,6 @@ class Opened:
 def open_server_engine(
     settings: EngineSettings,
     profile: DeviceProfile,
-    model_path: str | None,
     *,
     constrained: bool,
     say: Say,
@@ -80,7 +80,6 @@ def open_server_engine(
     Args:
         settings: the engine that the user asked for.
         profile: sizes for a server that is started.
-        model_path: what a started server loads.
         constrained: hold answers to the functions' schemas.
         say: tells the user what is going on.
 
@@ -90,16 +89,17 @@ def open_server_engine(
     """
     options = settings.server
     key = read_api_key(options.api_key_env)
-    server = None
+    server, own_context = None, None
     kind = options.server_kind
     if settings.kind in STARTED:
         kind = STARTED[settings.kind]
-        assert model_path is not None
         say(f"starting {kind.value}")
-        sizes = server_sizes(settings, profile, model_path)
+        sizes = server_sizes(settings, profile, model_to_serve(settings))
+        own_context = sizes.context_tokens
         server = ManagedServer(kind, options.server_bin, sizes)
         if options.keep_server:
-            kept = remember(server.keep())
+            kept = remember(server.started)
+            server.keep()
             say(f"{kept.name} stays up: edge-agentic server stop {kept.name}")
     try:
         endpoint = _endpoint(settings, server)
@@ -123,7 +123,7 @@ def open_server_engine(
         engine = ServedEngine(
             served,
             server,
-            context_tokens=identity.context_tokens,
+            context_tokens=identity.context_tokens or own_context,
             can_force_length=report.can_force_length,
             facts=facts,
         )
@@ -134,14 +134,24 @@ def open_server_engine(
     return Opened(engine, served.public_name, server.started.log if server else None)
 
 
-def server_sizes(
-    settings: EngineSettings, profile: DeviceProfile, model_path: str
-) -> ServerSettings:
+def model_to_serve(settings: EngineSettings) -> str:
+    """What a started server loads: the GGUF file, or whatever other servers call a model.
+
+    Raises:
+        BadInputError: no such file, or no such name of a bundled model.
+    """
+    assert settings.model is not None
+    if settings.kind in GGUF_SERVERS:
+        return str(resolve_model(settings.model))
+    return settings.model
+
+
+def server_sizes(settings: EngineSettings, profile: DeviceProfile, model: str) -> ServerSettings:
     """What a started server is given: the user's sizes, else the device profile's."""
     defaults = profile.engine
     given_layers = settings.gpu_layers
     return ServerSettings(
-        model=model_path,
+        model=model,
         context_tokens=settings.context_tokens or defaults.context_tokens,
         batch_tokens=defaults.batch_tokens,
         micro_batch_tokens=defaults.micro_batch_tokens,
