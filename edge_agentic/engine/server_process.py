@@ -34,7 +34,9 @@ from edge_agentic.engine.server_kinds import ServerKind
 START_TIMEOUT_S: Final = 1800.0
 """A large model from a slow disk, or an engine that is compiled at its first start."""
 
-_GRACE_S: Final = 15.0
+GRACE_S: Final = 15.0
+"""A server frees its device memory in that time."""
+
 _PROBE_S: Final = 2.0
 _POLL_S: Final = 0.1
 _VERSION_TIMEOUT_S: Final = 60.0
@@ -77,6 +79,7 @@ class ManagedServer:
         *,
         log_folder: Path | None = None,
         timeout_s: float = START_TIMEOUT_S,
+        grace_s: float = GRACE_S,
         clock: Clock = monotonic_ns,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -88,6 +91,7 @@ class ManagedServer:
             settings: the model and the sizes.
             log_folder: where its output is written; the cache if None.
             timeout_s: how long it may take to get ready.
+            grace_s: how long it may take to end by itself once it is told to.
             clock: monotonic nanoseconds.
             sleep: waits for a number of seconds.
 
@@ -103,7 +107,7 @@ class ManagedServer:
         log = folder / f"{kind.value}-{port}.log"
         version = _version(version_command(kind, found))
         self._lifeline: int | None
-        self._guard, self._lifeline = _start_guard(words, log)
+        self._guard, self._lifeline = _start_guard(words, log, grace_s)
         endpoint = Endpoint("http", "127.0.0.1", port, "/v1")
         self.started = StartedServer(kind, endpoint, tuple(words), log, version, self._guard.pid)
         try:
@@ -167,7 +171,7 @@ def log_tail(log: Path) -> str:
     return one_line(" | ".join(said[-_TAIL_LINES:])) or "no output"
 
 
-def stop_guard(pid: int, timeout_s: float = _GRACE_S + 15.0) -> bool:
+def stop_guard(pid: int, timeout_s: float = GRACE_S + 15.0) -> bool:
     """Have a kept server's guard stop it; return whether it is gone."""
     with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
@@ -179,7 +183,9 @@ def stop_guard(pid: int, timeout_s: float = _GRACE_S + 15.0) -> bool:
     return True
 
 
-def _start_guard(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
+def _start_guard(
+    words: list[str], log: Path, grace_s: float
+) -> tuple[subprocess.Popen[bytes], int]:
     guard_program = Path(__file__).with_name("server_guard.py")
     lifeline, owner_end = os.pipe()
     try:
@@ -187,7 +193,7 @@ def _start_guard(words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], 
             guard = subprocess.Popen(
                 [
                     *(sys.executable, "-I", "-S", str(guard_program)),
-                    *(str(lifeline), str(_GRACE_S), *words),
+                    *(str(lifeline), str(grace_s), *words),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
