@@ -142,6 +142,7 @@ def test_a_run_of_two_turns_by_hand() -> None:
         "ideal_tokens": 1096,
         "efficiency": pytest.approx(1096 / 1100),
         "accounted_turns": 2,
+        "findings": [],
     }
     assert replay["ttft_s"]["mean"] == 0.15
     assert (replay["ttft_cold_s"]["p50"], replay["ttft_warm_s"]["p50"]) == (0.2, 0.1)

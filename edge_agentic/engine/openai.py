@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Final
 
+from edge_agentic.chat.generic import flatten
 from edge_agentic.chat.tool_calls import parse
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.clock import Clock, monotonic_ns
@@ -29,6 +30,7 @@ from edge_agentic.engine.openai_answer import (
     parse_answer,
 )
 from edge_agentic.engine.openai_connection import Exchange, OpenAIConnection
+from edge_agentic.engine.openai_count import PromptCounter
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
 from edge_agentic.engine.openai_events import LAST_EVENT, read_events
 from edge_agentic.engine.openai_faults import Failure, Fault, status_failure
@@ -91,6 +93,9 @@ class OpenAIEngine:
         self._served, self._facts = served, facts or {}
         self._connection = OpenAIConnection(served.endpoint, served.key, clock)
         self._writer = RequestWriter(served.model, served.dialect, constrained=served.constrained)
+        self._counter = PromptCounter(
+            self._connection, served.endpoint, served.model, served.kind, served.dialect
+        )
         self._path = f"{served.endpoint.api_path}/chat/completions"
         self._previous: dict[str, tuple[Sequence[Message], int]] = {}
         self._generations = 0
@@ -116,8 +121,10 @@ class OpenAIEngine:
     def count_prompt_tokens(
         self, messages: Sequence[Message], tools: Sequence[ToolSpec]
     ) -> int | None:
-        """None: the API has no way to count without evaluating."""
-        return None
+        """Tokens of the prompt as the server counts them; None where it has no way to."""
+        if self._served.constrained:
+            messages, tools = flatten(messages, tools), ()
+        return self._counter.count(messages, tools)
 
     def generate(self, request: ChatRequest) -> Completion:
         """Answer one request; every failure of the server's is an outcome."""

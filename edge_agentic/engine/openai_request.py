@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from edge_agentic.chat.constrain import answer_schema
 from edge_agentic.chat.generic import flatten
 from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import Message
 from edge_agentic.engine.api import ChatRequest
+from edge_agentic.engine.openai_schema import answer_schema
 from edge_agentic.engine.server_kinds import Dialect
 
 SEED: Final = 42
@@ -60,7 +60,7 @@ class RequestWriter:
         # The message is kept along with its text: no other can have its identity meanwhile.
         known = self._rendered.get(id(message))
         if known is None:
-            text = dump_line(_in_dialect(message, self._dialect.history_reasoning))
+            text = dump_line(in_dialect(message, self._dialect.history_reasoning))
             known = self._rendered[id(message)] = (message, text)
         return known[1]
 
@@ -97,16 +97,17 @@ class RequestWriter:
         return body
 
 
-def _response_format(schema: JsonObject, dialect: Dialect) -> JsonObject:
-    if dialect.constraint == "json_object":
-        return {"type": "json_object", "schema": schema}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-
-
-def _in_dialect(message: Message, reasoning_field: str | None) -> Mapping[str, Any]:
+def in_dialect(message: Message, reasoning_field: str | None) -> Mapping[str, Any]:
+    """The message with its recorded reasoning where the server reads it; left out for None."""
     if _RECORDED_REASONING not in message or reasoning_field == _RECORDED_REASONING:
         return message
     kept = {key: value for key, value in message.items() if key != _RECORDED_REASONING}
     if reasoning_field is not None:
         kept[reasoning_field] = message[_RECORDED_REASONING]
     return kept
+
+
+def _response_format(schema: JsonObject, dialect: Dialect) -> JsonObject:
+    if dialect.constraint == "json_object":
+        return {"type": "json_object", "schema": schema}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}

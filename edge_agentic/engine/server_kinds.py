@@ -62,7 +62,7 @@ class Dialect:
     """How an exact length is asked for: `ignore_eos`, or `min_tokens` along with it."""
     no_penalty: str | None = None
     """The name of the penalty on repetition, sent as 1: some servers set another by default."""
-    constraint: str | None = "json_schema"
+    constraint: str = "json_schema"
     """How answers are held to a schema: `response_format` of this type, or `json_object` with
     the schema beside it."""
     cache_prompt: bool | None = None
@@ -137,7 +137,7 @@ _CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
         "repetition_penalty": "repetition_penalty",
         _NONE: None,
     },
-    "constraint": {"json_schema": "json_schema", "json_object": "json_object", _NONE: None},
+    "constraint": {"json_schema": "json_schema", "json_object": "json_object"},
     "cache_prompt": _SWITCH,
 }
 

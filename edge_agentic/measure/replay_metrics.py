@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from edge_agentic.core.clock import NS_PER_S
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.engine.server_kinds import ServerKind
 from edge_agentic.measure.definitions import (
     came_in_one_burst,
     decode_span_s,
     rate,
     ttft_s,
 )
+from edge_agentic.measure.prefill_finding import prefill_findings
 from edge_agentic.measure.reasons import Reasons
 from edge_agentic.measure.records import Journal, ReplayStart, Turn
 from edge_agentic.measure.times import distributions, duration_s
@@ -57,10 +59,13 @@ def count_turns(replay: ReplayStart, turns: Sequence[Turn]) -> TurnCounts:
     )
 
 
-def replay_section(journal: Journal, replay: ReplayStart, reasons: Reasons) -> JsonObject:
+def replay_section(
+    journal: Journal, replay: ReplayStart, reasons: Reasons, server: ServerKind | None = None
+) -> JsonObject:
     """All figures of the replay; the reason of each null one goes into `reasons`.
 
-    Times and tokens are those of completed turns. A failed turn is counted, never timed.
+    `server` is the kind of server that answered, if one did. Times and tokens are those of
+    completed turns. A failed turn is counted, never timed.
     """
     turns = distinct_turns(journal.turns)
     completed = [turn for turn in turns if turn.completed]
@@ -80,7 +85,7 @@ def replay_section(journal: Journal, replay: ReplayStart, reasons: Reasons) -> J
         "inline_score": inline_score(turns),
         **_throughput(turns, completed),
         **distributions(journal, turns, completed, reasons),
-        "prefill": _prefill(completed),
+        "prefill": {**_prefill(completed), "findings": prefill_findings(completed, server)},
         "drafting": _drafting(completed),
         "tools": _tools(journal, turns),
     }

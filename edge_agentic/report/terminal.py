@@ -168,6 +168,7 @@ class _Page:
         self._rows(missing)
 
     def _quality(self, replay: JsonObject) -> None:
+        self.show_lines(replay["prefill"]["findings"])
         tools, efficiency = replay["tools"], replay["prefill"]["efficiency"]
         legend = "1.00: only new prompt tokens are computed; low: shared ones are redone"
         explained = [] if efficiency is None else [("", legend)]

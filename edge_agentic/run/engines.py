@@ -50,8 +50,18 @@ def prepare_engine(
     pack: TracePack | None,
     gate: Selection,
     say: Callable[[str], None],
+    *,
+    force_length: bool = False,
 ) -> Prepared:
     """Load the model, find and probe its server, or take the answers of the scripted engine.
+
+    Args:
+        settings: the engine that the user asked for.
+        profile: sizes that suit the device.
+        pack: what is to be replayed, if anything.
+        gate: the cases to be asked.
+        say: tells the user what is going on.
+        force_length: whether the replay's policy fixes the length of answers.
 
     Raises:
         BadInputError: the model or the answers can't be used, or nothing is known to hold the
@@ -61,7 +71,7 @@ def prepare_engine(
     if settings.kind is EngineKind.LLAMACPP:
         return _prepare_llamacpp(settings, profile, gate)
     if settings.kind is not EngineKind.SCRIPTED:
-        return _prepare_server(settings, profile, gate, say)
+        return _prepare_server(settings, profile, gate, say, force_length=force_length)
     choice = settings.answers or RECORDED
     source = Path(choice).name
     answers = answer_book(choice, pack, gate.cases).get
@@ -83,7 +93,12 @@ def _prepare_llamacpp(
 
 
 def _prepare_server(
-    settings: EngineSettings, profile: DeviceProfile, gate: Selection, say: Callable[[str], None]
+    settings: EngineSettings,
+    profile: DeviceProfile,
+    gate: Selection,
+    say: Callable[[str], None],
+    *,
+    force_length: bool,
 ) -> Prepared:
     # Imported here: sockets and TLS take time that other engines don't have.
     from edge_agentic.run.servers import model_to_serve, open_server_engine
@@ -95,7 +110,9 @@ def _prepare_server(
         model, name = model_facts(info, sha256), info.name
     reference = _find_reference(gate, sha256, name)
     constrained = _grammar(settings.tool_grammar, reference) is ToolGrammar.ON
-    opened = open_server_engine(settings, profile, constrained=constrained, say=say)
+    opened = open_server_engine(
+        settings, profile, constrained=constrained, force_length=force_length, say=say
+    )
     if model is None:
         # Which weights a server holds, nobody can check: only the name is known.
         model = {"name": opened.model_name}

@@ -244,9 +244,12 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
     if settings.engine.kind is EngineKind.LLAMACPP and settings.engine.model is not None:
         progress.say(f"loading {resolve_model(settings.engine.model).name}")
     pack = replay.pack if replay else None
-    prepared = prepare_engine(settings.engine, profile, pack, gate, progress.say)
+    force_length = replay is not None and settings.policy is ReplayPolicy.EXACT
+    prepared = prepare_engine(
+        settings.engine, profile, pack, gate, progress.say, force_length=force_length
+    )
     try:
-        if replay is not None and settings.policy is ReplayPolicy.EXACT:
+        if replay is not None and force_length:
             replay = replace(replay, lengths=recorded_lengths(replay.pack, prepared.engine))
         check_context(prepared.engine, gate.cases, gate_output_tokens, replay)
         manifest = build_manifest(

@@ -73,6 +73,7 @@ def open_server_engine(
     profile: DeviceProfile,
     *,
     constrained: bool,
+    force_length: bool,
     say: Say,
 ) -> Opened:
     """Start a server if one is asked for, find out what it is, and try it out.
@@ -81,6 +82,7 @@ def open_server_engine(
         settings: the engine that the user asked for.
         profile: sizes for a server that is started.
         constrained: hold answers to the functions' schemas.
+        force_length: the replay's policy fixes the length of answers.
         say: tells the user what is going on.
 
     Raises:
@@ -114,7 +116,7 @@ def open_server_engine(
         )
         say(f"probing {served.public_name} on {identity.kind.value} at {endpoint.url}")
         report = run_probes(served)
-        report.require()
+        report.require(force_length=force_length)
         for note in report.notes:
             say(f"note: {note}")
         facts = {**identity.to_json(), "probes": report.to_json()}
