@@ -117,6 +117,9 @@ ServerArg = Annotated[
     list[str] | None,
     typer.Option(help="A further word for that program's command line; may be repeated."),
 ]
+Concurrency = Annotated[
+    int, typer.Option(help="Server engines only: conversations played at once.")
+]
 KeepServer = Annotated[
     bool, typer.Option("--keep-server", help="Leave the started server running after the run.")
 ]
@@ -191,6 +194,7 @@ def server_options(
     server_bin: str | None,
     server_arg: Sequence[str] | None,
     keep_server: bool,
+    concurrency: int = 1,
 ) -> ServerOptions:
     """The server that the options ask for.
 
@@ -208,6 +212,7 @@ def server_options(
         server_bin=server_bin,
         server_args=tuple(server_arg or ()),
         keep_server=keep_server,
+        concurrency=concurrency,
     )
 
 

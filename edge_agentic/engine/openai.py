@@ -90,7 +90,7 @@ class OpenAIEngine:
         """
         self.context_tokens = context_tokens
         self.can_force_length = can_force_length
-        self._served, self._facts = served, facts or {}
+        self.served, self._facts = served, facts or {}
         self._connection = OpenAIConnection(served.endpoint, served.key, clock)
         self._writer = RequestWriter(served.model, served.dialect, constrained=served.constrained)
         self._counter = PromptCounter(
@@ -102,7 +102,7 @@ class OpenAIEngine:
 
     def describe(self) -> JsonObject:
         """Settings and facts for the manifest: neither a key nor an address."""
-        served = self._served
+        served = self.served
         return {
             "kind": "openai",
             "is_model": True,
@@ -122,7 +122,7 @@ class OpenAIEngine:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec]
     ) -> int | None:
         """Tokens of the prompt as the server counts them; None where it has no way to."""
-        if self._served.constrained:
+        if self.served.constrained:
             messages, tools = flatten(messages, tools), ()
         return self._counter.count(messages, tools)
 
@@ -172,7 +172,7 @@ class OpenAIEngine:
     def _parse(self, request: ChatRequest, answer: Answer) -> ParsedAnswer:
         id_prefix = f"call_{self._generations}"
         parsed = parse_answer(answer, id_prefix=id_prefix)
-        if not self._served.constrained:
+        if not self.served.constrained:
             return parsed
         text = parse(parsed.content, ToolFormat.GENERIC, id_prefix=id_prefix, tools=request.tools)
         return replace(parsed, content=text.content, calls=text.calls, malformed=text.malformed)
@@ -218,7 +218,7 @@ class OpenAIEngine:
             self._previous = {request.conversation_id: (request.messages, prompt)}
 
     def _public(self, text: str) -> str:
-        return self._served.key.hide(text) if self._served.key else text
+        return self.served.key.hide(text) if self.served.key else text
 
 
 def _read_answer(exchange: Exchange) -> Answer:

@@ -103,10 +103,11 @@ class OpenAIConnection:
                 response counts as whole with them.
         """
         request = self._request(method, path, body)
-        if failure := self._make_ready(deadline_s):
-            return Exchange(self._clock(), failure=failure)
+        connection = self._make_ready(deadline_s)
+        if isinstance(connection, Failure):
+            return Exchange(self._clock(), failure=connection)
         try:
-            return self._exchange(request, deadline_s, last_event)
+            return self._exchange(connection, request, deadline_s, last_event)
         except BaseException:
             # What remains of the response would be taken for the answer to the next request.
             self.close()
@@ -117,10 +118,13 @@ class OpenAIConnection:
         return self.exchange("GET", path, deadline_s=deadline_s)
 
     def close(self) -> None:
-        """Close the connection. Safe to call twice."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        """Close the connection. Safe to call twice, and from a thread that does not wait on it."""
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            # Closing alone would not wake a thread that reads.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
 
     def _request(self, method: str, path: str, body: bytes | None) -> bytes:
         head = f"{method} {path} HTTP/1.1\r\n{self._common_headers}"
@@ -128,16 +132,17 @@ class OpenAIConnection:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         return head.encode("ascii") + b"\r\n" + (body or b"")
 
-    def _make_ready(self, deadline_s: float | None) -> Failure | None:
-        """Have an open connection with nothing unread in it."""
-        if self._socket is not None:
+    def _make_ready(self, deadline_s: float | None) -> socket.socket | Failure:
+        """An open connection with nothing unread in it."""
+        connection = self._socket
+        if connection is not None:
             rested_ns = self._clock() - self._used_ns
-            if rested_ns <= _MOST_IDLE_NS and not select.select([self._socket], [], [], 0)[0]:
-                return None
+            if rested_ns <= _MOST_IDLE_NS and not select.select([connection], [], [], 0)[0]:
+                return connection
             self.close()
         timeout_s = min(_CONNECT_S, deadline_s or _CONNECT_S)
         try:
-            self._socket = self._connect(timeout_s)
+            connection = self._connect(timeout_s)
         except TimeoutError:
             return Failure(
                 Fault.REFUSED, f"{self._endpoint.url} does not answer within {timeout_s:g} s"
@@ -149,7 +154,8 @@ class OpenAIConnection:
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             return Failure(Fault.REFUSED, f"{self._endpoint.url}: {reason}; is the server running?")
-        return None
+        self._socket = connection
+        return connection
 
     def _connect(self, timeout_s: float) -> socket.socket:
         address = (self._endpoint.host, self._endpoint.port)
@@ -165,22 +171,27 @@ class OpenAIConnection:
             raise
 
     def _exchange(
-        self, request: bytes, deadline_s: float | None, last_event: bytes | None
+        self,
+        connection: socket.socket,
+        request: bytes,
+        deadline_s: float | None,
+        last_event: bytes | None,
     ) -> Exchange:
         received = _Received()
         issued_ns = self._clock()
         deadline_ns = None if deadline_s is None else issued_ns + int(deadline_s * NS_PER_S)
-        failure = self._send(request, deadline_ns)
+        failure = self._send(connection, request, deadline_ns)
         if failure is None or failure.fault is Fault.RESET:
             # A server may refuse a request before it has read it all.
-            failure = self._receive(received, deadline_ns, last_event)
+            failure = self._receive(connection, received, deadline_ns, last_event)
         return self._settle(issued_ns, received, failure)
 
-    def _send(self, request: bytes, deadline_ns: int | None) -> Failure | None:
-        assert self._socket is not None
+    def _send(
+        self, connection: socket.socket, request: bytes, deadline_ns: int | None
+    ) -> Failure | None:
         try:
-            self._socket.settimeout(self._left_s(deadline_ns))
-            self._socket.sendall(request)
+            connection.settimeout(self._left_s(deadline_ns))
+            connection.sendall(request)
         except TimeoutError:
             return Failure(Fault.NO_ANSWER, "the server did not take the request in time")
         except OSError as error:
@@ -188,11 +199,14 @@ class OpenAIConnection:
         return None
 
     def _receive(
-        self, received: _Received, deadline_ns: int | None, last_event: bytes | None
+        self,
+        connection: socket.socket,
+        received: _Received,
+        deadline_ns: int | None,
+        last_event: bytes | None,
     ) -> Failure | None:
         """The measured loop: read, stamp, and only then look for the end."""
-        assert self._socket is not None
-        connection, clock, data, reads = self._socket, self._clock, received.data, received.reads
+        clock, data, reads = self._clock, received.data, received.reads
         is_done = False
         try:
             while True:

@@ -89,6 +89,7 @@ def _replay_started(journal: Journal, fields: Fields) -> None:
         policy=fields.text("policy"),
         expected_turns=fields.count("expected_turns"),
         scorable_turns=fields.count("scorable_turns"),
+        concurrency=fields.optional_count("concurrency") or 1,
     )
 
 

@@ -66,6 +66,8 @@ class ReplayStart:
     policy: str
     expected_turns: int
     scorable_turns: int
+    concurrency: int = 1
+    """How many conversations were played at once."""
 
     def __post_init__(self) -> None:
         """Refuse more scorable turns than turns."""

@@ -74,6 +74,7 @@ def replay_section(
         "dataset": replay.dataset,
         "dataset_sha256": replay.dataset_sha256,
         "policy": replay.policy,
+        "concurrency": replay.concurrency,
         "turns": {
             "issued": counts.issued,
             "expected": counts.expected,

@@ -55,6 +55,8 @@ class ReplayPlan:
     pack: TracePack
     limits: ReplayLimits
     lengths: Mapping[TurnKey, int] = field(default_factory=dict)
+    concurrency: int = 1
+    """How many conversations are played at once."""
 
     @property
     def policy(self) -> ReplayPolicy:

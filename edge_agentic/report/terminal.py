@@ -117,7 +117,9 @@ class _Page:
             self._heading("Replay")
             self._line(f"  {self._reason('replay')}")
             return
-        self._heading(f"Replay ({replay['dataset']}, policy {replay['policy']})")
+        streams = replay["concurrency"]
+        at_once = f", {streams} conversations at once" if streams > 1 else ""
+        self._heading(f"Replay ({replay['dataset']}, policy {replay['policy']}{at_once})")
         self._speed(replay)
         self._times(replay)
         self._quality(replay)

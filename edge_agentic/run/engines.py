@@ -42,6 +42,8 @@ class Prepared:
     """None for a part of a gate set, which has no verdict."""
     server_log: Path | None = None
     """The output of a server that was started for the run."""
+    another: Callable[[], Engine] | None = None
+    """Opens a further engine on the same model; None where there can be only one."""
 
 
 def prepare_engine(
@@ -118,7 +120,9 @@ def _prepare_server(
         model = {"name": opened.model_name}
         reference = _find_reference(gate, None, opened.model_name)
     judging = _judging(gate, reference)
-    return Prepared(opened.engine, opened.model_name, model, judging, opened.log)
+    return Prepared(
+        opened.engine, opened.model_name, model, judging, opened.log, opened.engine.another
+    )
 
 
 def _load(

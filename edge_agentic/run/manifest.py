@@ -88,6 +88,7 @@ def _pack_facts(pack: TracePack) -> JsonObject:
 def _replay_settings(replay: ReplayPlan) -> JsonObject:
     return {
         "policy": replay.policy.value,
+        "concurrency": replay.concurrency,
         "max_output_tokens": replay.limits.max_output_tokens or replay.pack.max_output_tokens,
         "tool_timeout_s": replay.limits.tool_timeout_s,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,12 +24,15 @@ from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.replay.lengths import recorded_lengths
 from edge_agentic.replay.player import (
     DEFAULT_MAX_OUTPUT_TOKENS,
+    ConversationEnd,
+    OpenWorkspace,
     ReplayLimits,
     ReplayPlan,
     TurnRecord,
     play,
 )
 from edge_agentic.replay.policy import ReplayPolicy
+from edge_agentic.replay.streams import play_at_once
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import gate_start, run_gate
@@ -177,6 +180,7 @@ class Job:
         journal.write(
             "replay_started",
             policy=plan.policy.value,
+            concurrency=plan.concurrency,
             dataset=pack.name,
             dataset_sha256=pack.sha256,
             expected_turns=len(turns),
@@ -185,7 +189,8 @@ class Job:
         )
         open_workspace = partial(_open_workspace, pack, self.settings.tier)
         # Closed here: an interruption must remove the workspace before it goes on.
-        with closing(play(plan, self.prepared.engine, open_workspace)) as records:
+        with ExitStack() as stack:
+            records = stack.enter_context(closing(self._play(plan, open_workspace, stack)))
             for record in records:
                 if isinstance(record, TurnRecord):
                     journal.write("turn", **record.to_json())
@@ -194,6 +199,16 @@ class Job:
                     journal.write("conversation_finished", **record.to_json())
                 interrupt.check()
         journal.write("replay_finished", t_ns=monotonic_ns())
+
+    def _play(
+        self, plan: ReplayPlan, open_workspace: OpenWorkspace, stack: ExitStack
+    ) -> Generator[TurnRecord | ConversationEnd, None, None]:
+        """Play on one stream or several; further engines are closed with the stack."""
+        another = self.prepared.another
+        if plan.concurrency == 1 or another is None:
+            return play(plan, self.prepared.engine, open_workspace)
+        further = [stack.enter_context(closing(another())) for _ in range(1, plan.concurrency)]
+        return play_at_once(plan, [self.prepared.engine, *further], open_workspace)
 
 
 def _open_workspace(
@@ -281,7 +296,7 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
 def _plan_replay(settings: RunSettings, name: str) -> ReplayPlan:
     pack = load_pack(name)
     limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
-    return ReplayPlan(pack, limits)
+    return ReplayPlan(pack, limits, concurrency=settings.engine.server.concurrency)
 
 
 def _speed_note(record: TurnRecord) -> str:

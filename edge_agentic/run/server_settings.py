@@ -18,6 +18,8 @@ STARTED: Final = {
     EngineKind.TRTLLM_EDGE: ServerKind.TRTLLM_EDGE,
 }
 """The engines that start a server, and the kind of each."""
+MAX_CONCURRENCY: Final = 256
+"""More threads than any board's server has slots."""
 GGUF_SERVERS: Final = (EngineKind.LLAMA_SERVER, EngineKind.LLAMA_CPP_PYTHON)
 """Those that load a GGUF file."""
 
@@ -36,9 +38,15 @@ class ServerOptions:
     server_bin: str | None = None
     server_args: tuple[str, ...] = ()
     keep_server: bool = False
+    concurrency: int = 1
+    """How many conversations are played at once."""
 
     def __post_init__(self) -> None:
-        """Refuse a URL or a setting that can't be used."""
+        """Refuse a URL, a setting or a number that can't be used."""
+        if not 1 <= self.concurrency <= MAX_CONCURRENCY:
+            raise BadInputError(
+                f"--concurrency must be from 1 to {MAX_CONCURRENCY}, got {self.concurrency}"
+            )
         if self.base_url is not None:
             parse_base_url(self.base_url)
         dialect_of(self.server_kind or ServerKind.OTHER, self.server_settings)
@@ -77,4 +85,4 @@ class ServerOptions:
 
 _CONNECT: Final = ("base_url", "served_model", "api_key_env", "server_kind")
 _START: Final = ("server_bin", "server_args", "keep_server")
-_ASK: Final = ("server_settings",)
+_ASK: Final = ("server_settings", "concurrency")

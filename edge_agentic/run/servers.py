@@ -52,6 +52,10 @@ class ServedEngine(OpenAIEngine):
         )
         self._server = server
 
+    def another(self) -> OpenAIEngine:
+        """An engine with a connection of its own to the same model, for another stream."""
+        return OpenAIEngine(self.served, context_tokens=self.context_tokens)
+
     def close(self) -> None:
         """Close the connection, and stop the server unless it is kept. Safe to call twice."""
         super().close()
@@ -159,6 +163,7 @@ def server_sizes(settings: EngineSettings, profile: DeviceProfile, model: str) -
         micro_batch_tokens=defaults.micro_batch_tokens,
         gpu_layers=defaults.gpu_layers if given_layers is None else given_layers,
         threads=settings.threads or min(psutil.cpu_count(logical=False) or 1, MAX_THREADS),
+        slots=settings.server.concurrency,
         extra=settings.server.server_args,
     )
 
