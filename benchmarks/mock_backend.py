@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -43,23 +44,22 @@ def mock_server(
     program: Path, *, first_token_ms: float, token_ms: float, options: Sequence[str] = ()
 ) -> Iterator[str]:
     """A mock that listens on a loopback port; gives its base URL."""
-    words = [sys.executable, str(program), "--port", "0"]
     port = _free_port()
-    words[-1] = str(port)
+    words = [sys.executable, str(program), "--port", str(port)]
     words += ["--first-token-ms", str(first_token_ms), "--token-ms", str(token_ms), *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
         try:
-            assert server.stdout is not None
             if not server.stdout.readline():
                 sys.exit(f"error: {program} ended before it listened")
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.terminate()
+            # It prints once more; a closed pipe would make it complain.
+            server.stdout.read()
 
 
 def _free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
