@@ -43,12 +43,9 @@ def main() -> None:
     rows = []
     for is_loaded in (False, True):
         for token_ms in TOKEN_MS:
-            with (
-                mock_server(
-                    arguments.mock, first_token_ms=FIRST_TOKEN_MS, token_ms=token_ms
-                ) as url,
-                _busy_cores() if is_loaded else nullcontext(),
-            ):
+            load = _busy_core() if is_loaded else nullcontext()
+            mock = mock_server(arguments.mock, first_token_ms=FIRST_TOKEN_MS, token_ms=token_ms)
+            with mock as url, load:
                 rows.append(_measure(url, token_ms, is_loaded, arguments.repeats, arguments.tokens))
     if arguments.json:
         print(json.dumps(rows, indent=2))
