@@ -10,6 +10,8 @@ import typer
 
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.engine.choices import (
+    DEFAULT_LOOKUP_TOKENS,
+    DEFAULT_MTP_TOKENS,
     DEFAULT_SNAPSHOT_MIB,
     DEFAULT_SNAPSHOTS,
     DraftKind,
@@ -88,7 +90,13 @@ PrefixSnapshotMib = Annotated[
 Draft = Annotated[
     DraftKind, typer.Option(help="Draft tokens, without changing what the model answers.")
 ]
-DraftTokens = Annotated[int, typer.Option(help="Tokens drafted at once.")]
+DraftTokens = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Tokens drafted at once. [default: {DEFAULT_LOOKUP_TOKENS} for lookup, "
+        f"{DEFAULT_MTP_TOKENS} for mtp]"
+    ),
+]
 MaxOutputTokens = Annotated[
     int | None,
     typer.Option(
@@ -121,14 +129,14 @@ def engine_settings(
     prefix_snapshots: int | None,
     prefix_snapshot_mib: int | None,
     draft: DraftKind,
-    draft_tokens: int,
+    draft_tokens: int | None,
 ) -> EngineSettings:
     """The engine that the options ask for.
 
     Raises:
         BadInputError: options that don't go together, or sizes that can't be.
     """
-    from edge_agentic.engine.drafting import DraftSettings
+    from edge_agentic.engine.drafting import draft_settings
     from edge_agentic.engine.scripted import ScriptedDelays
     from edge_agentic.run.settings import EngineSettings
 
@@ -144,7 +152,7 @@ def engine_settings(
         gpu_layers=gpu_layers,
         prefix_snapshots=prefix_snapshots,
         prefix_snapshot_mib=prefix_snapshot_mib,
-        draft=DraftSettings(draft, draft_tokens),
+        draft=draft_settings(draft, draft_tokens),
     )
 
 
