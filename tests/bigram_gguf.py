@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import gguf
@@ -42,15 +43,18 @@ class Vocabulary:
         """Make each of the tokens, none of which comes twice, the likeliest behind the last."""
         numbers = [1, *map(self.number, tokens)]
         assert len({*numbers}) == len(numbers)
-        for last, following in zip(numbers, numbers[1:], strict=False):
+        for last, following in pairwise(numbers):
             scores[last, following] = scores.max() + 1
 
 
 Scores = npt.NDArray[np.float64]
 
 
-def build(path: Path, vocabulary: Vocabulary, scores: Scores) -> Path:
-    """Write the model: one layer that adds nothing, between one-hot embeddings and the table."""
+def build(path: Path, vocabulary: Vocabulary, scores: Scores, *, has_end: bool = True) -> Path:
+    """Write the model: one layer that adds nothing, between one-hot embeddings and the table.
+
+    Without an end, nothing in its vocabulary ends an answer.
+    """
     width = -(-len(vocabulary.tokens) // 32) * 32
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(2048)
@@ -59,7 +63,7 @@ def build(path: Path, vocabulary: Vocabulary, scores: Scores) -> Path:
     writer.add_feed_forward_length(32)
     writer.add_head_count(1)
     writer.add_layer_norm_rms_eps(1e-5)
-    _add_vocabulary(writer, vocabulary)
+    (_add_vocabulary if has_end else _add_endless_vocabulary)(writer, vocabulary)
     size = len(vocabulary.tokens)
     shapes = {f"attn_{name}": (width, width) for name in ("q", "k", "v", "output")}
     shapes |= {"ffn_gate": (32, width), "ffn_up": (32, width), "ffn_down": (width, 32)}
@@ -92,3 +96,12 @@ def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_add_space_prefix(False)
+
+
+def _add_endless_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
+    # Of the tokenisers that llama.cpp knows, this one gives no token a special meaning.
+    writer.add_tokenizer_model("rwkv")
+    texts = [f"\\x{token[3:5].lower()}" if token in BYTES else token for token in vocabulary.tokens]
+    texts[vocabulary.number(END)] = "no end"
+    writer.add_token_list(texts)
+    writer.add_token_types([gguf.TokenType.NORMAL] * len(texts))

@@ -300,7 +300,7 @@ def test_overflow_is_an_outcome_with_both_numbers(smollm2: Path, open_engine: Op
 def test_a_prompt_starts_with_exactly_one_start_token(
     tiny: Callable[[str], Path], open_engine: OpenEngine
 ) -> None:
-    model = open_engine(tiny("attention"))._model
+    model = open_engine(tiny("attention")).model
     assert model.tokenize("ab")[0] == model.tokenize("<s>ab")[0] == 1
     assert model.tokenize("<s>ab") == model.tokenize("ab")
 

@@ -10,6 +10,8 @@ import gguf
 import numpy as np
 
 Kind = Literal["attention", "sliding_window", "recurrent", "hybrid"]
+Head = Literal["random", "by_token", "by_row"]
+"""A head that drafts: random, or one of a model that counts, see `_counting`."""
 ARCHITECTURES: Final = {
     "attention": "llama",
     "sliding_window": "gemma3",
@@ -28,14 +30,21 @@ _KERNEL, _STATE, _STATE_HEADS, _GROUPS = 4, 16, 4, 2
 # Smaller weights make models that hardly look at their history, larger ones overflow to NaN.
 _SCALE: Final = {"attention": 0.4, "sliding_window": 0.2, "recurrent": 0.2, "hybrid": 0.2}
 
+# Of a random head, large enough that what it remembers decides what it drafts; and of the layers
+# of a model that counts, too small to put it off.
+_HEAD_SCALE, _COUNTING_SCALE = 0.5, 0.02
+
 Shapes = dict[str, tuple[int, ...]]
 """The tensors of a layer, without `blk.N.`; those with `norm` in their names are ones."""
 
 
-def build(path: Path, kind: Kind) -> Path:
-    """Write a model whose vocabulary is the 256 bytes, a start, an end and two chat tokens."""
+def build(path: Path, kind: Kind, head: Head | None = None) -> Path:
+    """Write a model whose vocabulary is the 256 bytes, a start, an end and two chat tokens.
+
+    Only a hybrid one can have a head.
+    """
     writer = gguf.GGUFWriter(path, ARCHITECTURES[kind])
-    _add_common(writer, kind)
+    _add_common(writer, kind, heads=int(head is not None))
     vocabulary = _add_vocabulary(writer)
     random = np.random.default_rng(7)
     tensors: Shapes = {
@@ -46,8 +55,16 @@ def build(path: Path, kind: Kind) -> Path:
     for layer in range(_LAYERS[kind]):
         shapes = _layer(kind, layer)
         tensors |= {f"blk.{layer}.{name}": shape for name, shape in shapes.items()}
+    own_layer = f"blk.{_LAYERS[kind]}."
+    if head is not None:
+        tensors |= {f"{own_layer}{name}": shape for name, shape in _head().items()}
+    given = {} if head in (None, "random") else _counting(vocabulary, head, own_layer)
     for name, shape in tensors.items():
-        weights = np.ones(shape) if "norm" in name else random.standard_normal(shape) * _SCALE[kind]
+        scale = _HEAD_SCALE if name.startswith(own_layer) else _SCALE[kind]
+        if given:
+            scale = _COUNTING_SCALE
+        weights = np.ones(shape) if "norm" in name else random.standard_normal(shape) * scale
+        weights = given.get(name, weights)
         if name.endswith("ssm_a"):
             weights = -np.abs(weights)  # a state that grows would overflow
         writer.add_tensor(name, weights.astype(np.float32))
@@ -101,6 +118,43 @@ def _delta_net() -> Shapes:
     }
 
 
+def _head() -> Shapes:
+    norms: Shapes = {f"nextn.{name}.weight": (_WIDTH,) for name in ("enorm", "hnorm")}
+    return {
+        **norms,
+        "nextn.shared_head_norm.weight": (_WIDTH,),
+        "nextn.eh_proj.weight": (_WIDTH, 2 * _WIDTH),
+        **_gated_attention(),
+        **_feed_forward(),
+    }
+
+
+def _counting(vocabulary: int, head: Head, own_layer: str) -> dict[str, np.ndarray]:
+    """Weights of a model that answers with the token after the last one, and of its head.
+
+    A token is a point on circles that turn at different speeds, so that the next token is the
+    same turn away from each. The head looks at its token only, or at the hidden state only,
+    which is that of the token before: in both cases it is right if it is shown the right one.
+    """
+    speeds = 2 * np.pi / vocabulary * (3 + 8 * np.arange(_WIDTH // 2))
+
+    def points(tokens: np.ndarray) -> np.ndarray:
+        angles = tokens[:, None] * speeds
+        return np.stack([np.cos(angles), np.sin(angles)], axis=-1).reshape(len(tokens), -1)
+
+    turn = np.zeros((_WIDTH, _WIDTH))
+    for circle, speed in enumerate(speeds):
+        at = slice(2 * circle, 2 * circle + 2)
+        turn[at, at] = [[np.cos(speed), -np.sin(speed)], [np.sin(speed), np.cos(speed)]]
+    nothing, tokens = np.zeros((_WIDTH, _WIDTH)), np.arange(vocabulary)
+    shown = {"by_token": [np.eye(_WIDTH), nothing], "by_row": [nothing, turn]}[head]
+    return {
+        "token_embd.weight": points(tokens),
+        "output.weight": points(tokens - 1),
+        f"{own_layer}nextn.eh_proj.weight": np.hstack(shown),
+    }
+
+
 def _hybrid_norms() -> Shapes:
     return {"attn_norm.weight": (_WIDTH,), "post_attention_norm.weight": (_WIDTH,)}
 
@@ -139,11 +193,13 @@ def with_number(raw: bytes, key: str, value_type: int, number: float) -> bytes:
     return before + marker[:-4] + packed + after[4:]
 
 
-def _add_common(writer: gguf.GGUFWriter, kind: Kind) -> None:
+def _add_common(writer: gguf.GGUFWriter, kind: Kind, heads: int) -> None:
     writer.add_name("tiny")
     writer.add_context_length(2048)
     writer.add_embedding_length(_WIDTH)
-    writer.add_block_count(_LAYERS[kind])
+    writer.add_block_count(_LAYERS[kind] + heads)
+    if heads:
+        writer.add_nextn_predict_layers(heads)
     writer.add_feed_forward_length(_FEED_FORWARD)
     writer.add_head_count(_HEADS)
     writer.add_head_count_kv(_HEADS)

@@ -119,9 +119,13 @@ class ChatTemplate:
             self.source, knows_tools=self.knows_tools, reasoning=self._reasoning
         )
         self._environment.start_timing()
-        return needed_changes(
-            lambda changes: self._render(TRIAL, TRIAL_TOOLS, changes, True), possible
-        )
+
+        def render(changes: Collection[Change]) -> str:
+            # One time for all: a template need not have a loop that looks at the clock.
+            self._environment.check_time()
+            return self._render(TRIAL, TRIAL_TOOLS, changes, True)
+
+        return needed_changes(render, possible)
 
     def _render(
         self,

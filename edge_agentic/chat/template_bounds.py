@@ -13,10 +13,11 @@ from itertools import chain
 from types import GeneratorType
 from typing import Any, Final
 
-from jinja2 import pass_environment
+from jinja2 import pass_context, pass_environment
 from jinja2.environment import Environment
 from jinja2.exceptions import SecurityError
-from jinja2.filters import do_indent, make_attrgetter
+from jinja2.filters import do_indent, make_attrgetter, sync_do_map
+from jinja2.runtime import Context
 
 MAX_VALUE_LENGTH: Final = 16 * 2**20
 """The longest text or list that one of a template's operations may make."""
@@ -25,7 +26,7 @@ MAX_PROMPT_CHARACTERS: Final = 64 * 2**20
 
 _MAX_INTEGER_BITS: Final = 4096
 _MAX_INDENT: Final = 16
-_LEAST_LENGTH: Final = 8
+_LEAST_LENGTH: Final = 64
 _MAX_NESTING: Final = 200
 _SIZED: Final = (str, list, tuple)
 _VIEWS: Final = (KeysView, ValuesView, ItemsView)
@@ -127,6 +128,16 @@ def join_filter(
     if attribute is not None:
         values = map(make_attrgetter(environment, attribute), values)
     return join(str(d), values)
+
+
+@pass_context
+def map_filter(context: Context, values: Iterable[Any], *how: Any, **more: Any) -> Iterator[Any]:
+    """The filter `map`; what it makes is not looked at again before it is in a list."""
+    length = 0
+    for value in sync_do_map(context, values, *how, **more):
+        length += _own_length(value)
+        refuse_length(length, MAX_PROMPT_CHARACTERS)
+        yield value
 
 
 def indent(text: str, width: int | str = 4, first: bool = False, blank: bool = False) -> str:

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final
 
 from edge_agentic.chat.template_messages import SYSTEM_ROLES, joined_texts
-from edge_agentic.core.messages import Message, ToolSpec
+from edge_agentic.core.messages import Message, ToolSpec, text_content
 
 _NO_THINK: Final = "/no_think"
 _TOOL_CALL: Final = "<|tool_call|>"
@@ -23,10 +23,10 @@ class Change(str, Enum):
     """It takes one call a message: each gets a message of its own, its result behind it."""
     TOOLS_IN_SYSTEM = "tools_in_system"
     """It reads the tools only out of the system message, as JSON: Phi-4-mini."""
-    CALLS_IN_TEXT = "calls_in_text"
-    """It leaves calls out: they are written into the text, as the model writes them."""
     NULL_CONTENT = "null_content"
     """It drops calls beside a text, even an empty one: calls without a text have no content."""
+    CALLS_IN_TEXT = "calls_in_text"
+    """It leaves calls out: they are written into the text, as the model writes them."""
     NO_THINK = "no_think"
     """It turns reasoning off only where the system prompt says `/no_think`."""
     SYSTEM_IN_USER = "system_in_user"
@@ -105,6 +105,15 @@ def _tools_in_system(messages: list[Message], offer: Offer) -> list[Message]:
     return [{**messages[0], "tools": _json(functions)}, *messages[1:]]
 
 
+def _null_content(messages: list[Message], _: Offer) -> list[Message]:
+    return [
+        {**message, "content": None}
+        if message.get("tool_calls") and not message["content"]
+        else message
+        for message in messages
+    ]
+
+
 def _calls_in_text(messages: list[Message], offer: Offer) -> list[Message]:
     is_phi = _PHI_TOOL in offer.source
     opening = _TOOL_CALL if is_phi or _TOOL_CALL in offer.source else ""
@@ -115,18 +124,9 @@ def _calls_in_text(messages: list[Message], offer: Offer) -> list[Message]:
         if calls:
             message = {key: value for key, value in message.items() if key != "tool_calls"}
             body = _json([_bare(call["function"]) for call in calls])
-            message["content"] += f"{opening}{body}{closing}"
+            message["content"] = f"{text_content(message)}{opening}{body}{closing}"
         written.append(message)
     return written
-
-
-def _null_content(messages: list[Message], _: Offer) -> list[Message]:
-    return [
-        {**message, "content": None}
-        if message.get("tool_calls") and not message["content"]
-        else message
-        for message in messages
-    ]
 
 
 def _no_think(messages: list[Message], _: Offer) -> list[Message]:
@@ -179,14 +179,14 @@ def _json(value: object) -> str:
 _OF_CALLS: Final = (
     Change.SINGLE_CALLS,
     Change.TOOLS_IN_SYSTEM,
-    Change.CALLS_IN_TEXT,
     Change.NULL_CONTENT,
+    Change.CALLS_IN_TEXT,
 )
 _CHANGES: Final[Mapping[Change, Callable[[list[Message], Offer], list[Message]]]] = {
     Change.SINGLE_CALLS: _single_calls,
     Change.TOOLS_IN_SYSTEM: _tools_in_system,
-    Change.CALLS_IN_TEXT: _calls_in_text,
     Change.NULL_CONTENT: _null_content,
+    Change.CALLS_IN_TEXT: _calls_in_text,
     Change.NO_THINK: _no_think,
     Change.SYSTEM_IN_USER: _system_in_user,
     Change.JOINED_TURNS: _joined_turns,

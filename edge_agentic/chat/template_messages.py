@@ -91,7 +91,7 @@ class Arguments(dict[str, Any]):
 
 
 def _reads(source: str, field: str) -> bool:
-    return re.search(rf"""(?:\.|\[\s*['"]){field}\b""", source) is not None
+    return re.search(rf"""\bmessage(?:\.|\[\s*['"]){field}\b""", source) is not None
 
 
 def _plain(message: Message) -> Message:

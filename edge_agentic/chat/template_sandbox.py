@@ -27,14 +27,16 @@ from edge_agentic.core.clock import NS_PER_S, Clock, utc_now
 MAX_RENDER_S: Final = 10
 """How long one rendering may take; real templates take milliseconds."""
 
+# Macros and blocks write what they hold once more.
+_MAX_WRITTEN_CHARACTERS: Final = 4 * bounds.MAX_PROMPT_CHARACTERS
 # Chat templates need none of these, and each can be made to fill the memory or never to end.
 _DROPPED_GLOBALS: Final = ("cycler", "joiner", "lipsum")
 # fmt: off
 _KEPT_FILTERS: Final = (
     "abs", "attr", "capitalize", "count", "d", "default", "dictsort", "e", "escape", "first",
-    "float", "groupby", "int", "items", "last", "length", "list", "lower", "map", "max", "min",
-    "reject", "rejectattr", "reverse", "safe", "select", "selectattr", "sort", "string", "sum",
-    "title", "trim", "truncate", "unique", "upper", "wordcount",
+    "float", "groupby", "int", "items", "last", "length", "list", "lower", "max", "min", "reject",
+    "rejectattr", "reverse", "safe", "select", "selectattr", "sort", "string", "title", "trim",
+    "truncate", "unique", "upper", "wordcount",
 )
 _KEPT_TEXT_METHODS: Final = frozenset({
     "capitalize", "count", "endswith", "find", "index", "isalnum", "isalpha", "isdecimal",
@@ -61,9 +63,11 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             extensions=[jinja2.ext.loopcontrols, _GenerationTag],
+            finalize=self._as_output,
         )
         self._clock = clock
         self._deadline_ns = 0
+        self._written = 0
         self.binop_table.update(
             {"+": bounds.add, "*": bounds.multiply, "**": bounds.power, "%": bounds.modulo}
         )
@@ -72,6 +76,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             "format": bounds.format_text,
             "indent": bounds.indent,
             "join": bounds.join_filter,
+            "map": bounds.map_filter,
             "replace": bounds.replace,
             "tojson": bounds.to_json,
         }
@@ -103,14 +108,19 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         return self.from_string(tree)
 
     def start_timing(self) -> None:
-        """Give what is rendered from now on its `MAX_RENDER_S`."""
+        """Give what is rendered from now on its time and space."""
         self._deadline_ns = self._clock() + MAX_RENDER_S * NS_PER_S
+        self._written = 0
+
+    def check_time(self) -> None:
+        """Raise `SecurityError` where the time is over."""
+        if self._clock() > self._deadline_ns:
+            raise SecurityError(f"it takes more than {MAX_RENDER_S} s")
 
     @property
     def in_time(self) -> bool:
-        """True; raises `SecurityError` where the time is over."""
-        if self._clock() > self._deadline_ns:
-            raise SecurityError(f"it takes more than {MAX_RENDER_S} s")
+        """True, after a look at the clock."""
+        self.check_time()
         return True
 
     def joined(self, *values: object) -> str:
@@ -132,6 +142,13 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
                 )
             kept.append(part)
         return "".join(kept)
+
+    def _as_output(self, value: object) -> str:
+        """What an expression writes; macros and blocks keep it until they are done."""
+        text = value if isinstance(value, str) else str(value)
+        self._written += len(text)
+        bounds.refuse_length(self._written, _MAX_WRITTEN_CHARACTERS)
+        return text
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Jinja's hook for attributes: only the methods that chat templates use."""

@@ -9,7 +9,7 @@ import typer
 from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
-from edge_agentic.engine.choices import DEFAULT_DRAFT_TOKENS, DraftKind, EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DraftKind, EngineKind, ToolGrammar
 
 if TYPE_CHECKING:
     from edge_agentic.run.runner import RunResult
@@ -53,7 +53,7 @@ def command(
     prefix_snapshots: options.PrefixSnapshots = None,
     prefix_snapshot_mib: options.PrefixSnapshotMib = None,
     draft: options.Draft = DraftKind.OFF,
-    draft_tokens: options.DraftTokens = DEFAULT_DRAFT_TOKENS,
+    draft_tokens: options.DraftTokens = None,
     base_url: options.BaseUrl = None,
     served_model: options.ServedModel = None,
     api_key_env: options.ApiKeyEnv = None,

@@ -47,6 +47,36 @@ def model(
 
 
 @app.command()
+def prompt(
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="A GGUF file, or a name that 'models list' shows.")
+    ],
+    conversation: Annotated[str, typer.Option(help="A conversation of the pack.")],
+    pack: Annotated[
+        str, typer.Option(help="A bundled pack, a pack's directory, or a trace file.")
+    ] = "edge-mini",
+    turn: Annotated[int, typer.Option(help="The generated turn, from 1.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the text that a model is given at one turn, its tokens, and the stable prefix in it.
+
+    Loads only the model's vocabulary.
+    """
+    from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.engine.model_store import resolve_model
+    from edge_agentic.engine.prompt_report import prompt_report
+    from edge_agentic.report.prompt import prompt_lines
+    from edge_agentic.trace.pack import load_pack
+
+    report = prompt_report(resolve_model(model), load_pack(pack), conversation, turn)
+    if json:
+        typer.echo(dump_pretty(report), nl=False)
+        return
+    for line in prompt_lines(report):
+        typer.echo(line)
+
+
+@app.command()
 def calls(
     texts: Annotated[
         Path,

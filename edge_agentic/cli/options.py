@@ -10,6 +10,8 @@ import typer
 
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.engine.choices import (
+    DEFAULT_LOOKUP_TOKENS,
+    DEFAULT_MTP_TOKENS,
     DEFAULT_SNAPSHOT_MIB,
     DEFAULT_SNAPSHOTS,
     DraftKind,
@@ -90,7 +92,13 @@ PrefixSnapshotMib = Annotated[
 Draft = Annotated[
     DraftKind, typer.Option(help="Draft tokens, without changing what the model answers.")
 ]
-DraftTokens = Annotated[int, typer.Option(help="Tokens drafted at once.")]
+DraftTokens = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Tokens drafted at once. [default: {DEFAULT_LOOKUP_TOKENS} for lookup, "
+        f"{DEFAULT_MTP_TOKENS} for mtp]"
+    ),
+]
 BaseUrl = Annotated[
     str | None, typer.Option(help="Engine openai: the server's API, such as http://host:8080/v1.")
 ]
@@ -155,7 +163,7 @@ def engine_settings(
     prefix_snapshots: int | None,
     prefix_snapshot_mib: int | None,
     draft: DraftKind,
-    draft_tokens: int,
+    draft_tokens: int | None,
     server: ServerOptions,
 ) -> EngineSettings:
     """The engine that the options ask for.
@@ -163,7 +171,7 @@ def engine_settings(
     Raises:
         BadInputError: options that don't go together, or sizes that can't be.
     """
-    from edge_agentic.engine.drafting import DraftSettings
+    from edge_agentic.engine.drafting import draft_settings
     from edge_agentic.engine.scripted import ScriptedDelays
     from edge_agentic.run.settings import EngineSettings
 
@@ -179,7 +187,7 @@ def engine_settings(
         gpu_layers=gpu_layers,
         prefix_snapshots=prefix_snapshots,
         prefix_snapshot_mib=prefix_snapshot_mib,
-        draft=DraftSettings(draft, draft_tokens),
+        draft=draft_settings(draft, draft_tokens),
         server=server,
     )
 

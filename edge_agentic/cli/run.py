@@ -10,7 +10,7 @@ from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
 from edge_agentic.cli.sandbox import AllowUnsandboxed, tier_for
-from edge_agentic.engine.choices import DEFAULT_DRAFT_TOKENS, DraftKind, EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DraftKind, EngineKind, ToolGrammar
 from edge_agentic.replay.policy import ReplayPolicy
 
 DEMO_MODEL = "smollm2-135m"
@@ -40,7 +40,7 @@ def command(default_model: str | None) -> Callable[..., None]:
         prefix_snapshots: options.PrefixSnapshots = None,
         prefix_snapshot_mib: options.PrefixSnapshotMib = None,
         draft: options.Draft = DraftKind.OFF,
-        draft_tokens: options.DraftTokens = DEFAULT_DRAFT_TOKENS,
+        draft_tokens: options.DraftTokens = None,
         base_url: options.BaseUrl = None,
         served_model: options.ServedModel = None,
         api_key_env: options.ApiKeyEnv = None,

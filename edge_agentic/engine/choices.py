@@ -17,7 +17,9 @@ DEFAULT_SNAPSHOTS: Final = 4
 DEFAULT_SNAPSHOT_MIB: Final = 1024
 """Six recurrent states of Qwen3.6-27B."""
 
-DEFAULT_DRAFT_TOKENS: Final = 8
+DEFAULT_LOOKUP_TOKENS: Final = 8
+DEFAULT_MTP_TOKENS: Final = 3
+"""As in llama.cpp: each takes a pass of the head, and is less likely right than the one before."""
 
 
 class EngineKind(str, Enum):
@@ -55,3 +57,5 @@ class DraftKind(str, Enum):
     OFF = "off"
     LOOKUP = "lookup"
     """What followed the last tokens where they stood before in the conversation."""
+    MTP = "mtp"
+    """What the model's own head predicts, of a model file that holds one."""

@@ -74,7 +74,7 @@ class DecodeLoop:
 
         Args:
             prompt: what has been evaluated.
-            drafter: what drafts.
+            drafter: what drafts; it has begun with this prompt.
             most: the most tokens of a draft; the context can forget as many.
 
         Raises:
@@ -82,7 +82,6 @@ class DecodeLoop:
             DeadlineError: the deadline passed.
         """
         limits, runtime = self.limits, self.runtime
-        drafter.begin(prompt)
         draft: Sequence[int] = ()
         while True:
             evaluated = len(prompt) + len(self.tokens)

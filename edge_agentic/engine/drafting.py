@@ -12,7 +12,12 @@ from typing import Final, Protocol
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.engine.choices import DEFAULT_DRAFT_TOKENS, MAX_DRAFT_TOKENS, DraftKind
+from edge_agentic.engine.choices import (
+    DEFAULT_LOOKUP_TOKENS,
+    DEFAULT_MTP_TOKENS,
+    MAX_DRAFT_TOKENS,
+    DraftKind,
+)
 
 _LONGEST_MATCH: Final = 4
 _SHORTEST_MATCH: Final = 2
@@ -24,7 +29,7 @@ class DraftSettings:
     """How tokens are drafted, and how many at once."""
 
     kind: DraftKind = DraftKind.OFF
-    tokens: int = DEFAULT_DRAFT_TOKENS
+    tokens: int = DEFAULT_LOOKUP_TOKENS
 
     def __post_init__(self) -> None:
         """Refuse a number of tokens that no draft can have.
@@ -50,16 +55,36 @@ class DraftSettings:
 
 
 class Drafter(Protocol):
-    """Drafts the tokens of one answer after another."""
+    """Drafts the tokens of one answer after another.
 
-    def begin(self, prompt: Sequence[int]) -> None:
-        """Start an answer to this prompt."""
+    What computes anything raises `DecodeError` where that fails.
+    """
+
+    def begin(self, prompt: Sequence[int], cached: int) -> None:
+        """Start an answer to this prompt, whose first `cached` tokens are in memory already."""
+
+    def follow(self, tokens: int) -> None:
+        """Take note that the model evaluated so many more tokens of the prompt in one batch."""
 
     def accept(self, tokens: Sequence[int]) -> None:
         """Take note of tokens that the model picked."""
 
     def propose(self, most: int) -> Sequence[int]:
         """At most `most` tokens that may follow; empty where nothing is likely."""
+
+    def close(self) -> None:
+        """Free what it holds. Safe to call twice."""
+
+
+def draft_settings(kind: DraftKind, tokens: int | None) -> DraftSettings:
+    """Settings of a kind, with its own number of tokens where none is given.
+
+    Raises:
+        BadInputError: as `DraftSettings`.
+    """
+    if tokens is None:
+        tokens = DEFAULT_MTP_TOKENS if kind is DraftKind.MTP else DEFAULT_LOOKUP_TOKENS
+    return DraftSettings(kind, tokens)
 
 
 class LookupDrafter:
@@ -74,9 +99,12 @@ class LookupDrafter:
         # Bytes, because their search is done in C.
         self._seen = bytearray()
 
-    def begin(self, prompt: Sequence[int]) -> None:
+    def begin(self, prompt: Sequence[int], cached: int) -> None:
         """Start an answer to this prompt."""
         self._seen = bytearray(array("i", prompt).tobytes())
+
+    def follow(self, tokens: int) -> None:
+        """Nothing: the whole prompt is known from the start."""
 
     def accept(self, tokens: Sequence[int]) -> None:
         """Take note of tokens that the model picked."""
@@ -93,6 +121,9 @@ class LookupDrafter:
                 start = place + size
                 return array("i", bytes(self._seen[start : start + most * _TOKEN_BYTES]))
         return ()
+
+    def close(self) -> None:
+        """Nothing: it holds text only."""
 
     def _latest(self, wanted: bytes) -> int | None:
         """Where the wanted tokens stood last, before the end itself."""

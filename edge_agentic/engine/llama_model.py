@@ -34,13 +34,21 @@ class MemoryKind(str, Enum):
 class LlamaModel:
     """A loaded model. Not shared between threads."""
 
-    def __init__(self, path: Path, *, gpu_layers: int = -1, vocabulary_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        gpu_layers: int = -1,
+        vocabulary_only: bool = False,
+        draft_head: bool = False,
+    ) -> None:
         """Load the model.
 
         Args:
             path: a GGUF file.
             gpu_layers: layers on the accelerator; -1 is all.
             vocabulary_only: leave the weights in the file; such a model can only tokenise.
+            draft_head: also load the head that predicts further tokens, if there is one.
 
         Raises:
             BadInputError: llama.cpp can't load the file.
@@ -51,6 +59,7 @@ class LlamaModel:
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = 999 if gpu_layers < 0 else gpu_layers
         params.vocab_only = vocabulary_only
+        params.load_mtp = draft_head
         llama_library.clear_log()
         self.handle = llama_cpp.llama_model_load_from_file(os.fsencode(path), params)
         if not self.handle:

@@ -49,6 +49,14 @@ class RuntimeSettings:
             value = getattr(self, name)
             if not least <= value <= most:
                 raise BadInputError(f"{name} must be from {least} to {most}, got {value}")
+        # llama.cpp never splits the tokens that may be forgotten and the one before them, and
+        # aborts the process where a micro-batch has no room for one more.
+        least = self.rollback_tokens + 2
+        if self.rollback_tokens and min(self.batch_tokens, self.micro_batch_tokens) < least:
+            raise BadInputError(
+                f"drafts of {self.rollback_tokens} tokens need batches and micro-batches of at "
+                f"least {least}; use fewer --draft-tokens"
+            )
 
 
 class DecodeError(Exception):
@@ -75,14 +83,27 @@ class Snapshot:
 class LlamaRuntime:
     """One context of a model, with one sequence. Not shared between threads."""
 
-    def __init__(self, model: LlamaModel, settings: RuntimeSettings) -> None:
+    def __init__(
+        self, model: LlamaModel, settings: RuntimeSettings, *, draft_head: bool = False
+    ) -> None:
         """Open the context; the model must outlive it.
+
+        Args:
+            model: what it is of.
+            settings: its sizes.
+            draft_head: make it one of the model's head alone; see `engine.mtp_draft`.
 
         Raises:
             BadInputError: llama.cpp has no memory for the context, or refuses its sizes.
         """
         llama_library.clear_log()
-        self.handle: Any = llama_cpp.llama_init_from_model(model.handle, _parameters(settings))
+        params = _parameters(settings)
+        if draft_head:
+            params.ctx_type = llama_cpp.LLAMA_CONTEXT_TYPE_MTP
+            # Its logits are wanted at one place only; room for a whole micro-batch of them takes
+            # more memory than the rest of the head.
+            params.n_outputs_max = 1
+        self.handle: Any = llama_cpp.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise BadInputError(
                 f"{model.path}: no context of {settings.context_tokens} tokens "
@@ -141,12 +162,18 @@ class LlamaRuntime:
             llama_cpp.llama_state_seq_set_data_ext(self.handle, data, len(data), _SEQUENCE, flags)
         )
 
-    def evaluate(self, tokens: Sequence[int], before_batch: Callable[[], bool]) -> None:
+    def evaluate(
+        self,
+        tokens: Sequence[int],
+        before_batch: Callable[[], bool],
+        after_batch: Callable[[int], None] | None = None,
+    ) -> None:
         """Evaluate tokens after those in memory, a batch at a time.
 
         Args:
             tokens: what to evaluate.
             before_batch: asked before each batch whether there is time to go on.
+            after_batch: told after each batch how many tokens it had.
 
         Raises:
             DecodeError: llama.cpp refused a batch.
@@ -161,6 +188,8 @@ class LlamaRuntime:
             offset = start * ctypes.sizeof(llama_cpp.llama_token)
             pointer = ctypes.cast(ctypes.byref(array, offset), pointer_type)
             self._decode(llama_cpp.llama_batch_get_one(pointer, count))
+            if after_batch is not None:
+                after_batch(count)
 
     def evaluate_one(self, token: int) -> None:
         """Evaluate one token after those in memory.

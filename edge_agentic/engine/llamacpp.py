@@ -30,7 +30,7 @@ from edge_agentic.engine.choices import (
     ToolGrammar,
 )
 from edge_agentic.engine.decoding import DecodeLimits, DecodeLoop
-from edge_agentic.engine.drafting import DraftSettings, LookupDrafter
+from edge_agentic.engine.drafting import Drafter, DraftSettings, LookupDrafter
 from edge_agentic.engine.gguf import GgufInfo, read_gguf
 from edge_agentic.engine.llama_model import LlamaModel, MemoryKind
 from edge_agentic.engine.llama_runtime import (
@@ -41,6 +41,7 @@ from edge_agentic.engine.llama_runtime import (
     Snapshot,
 )
 from edge_agentic.engine.llama_sampler import GrammarSampler, Sampler
+from edge_agentic.engine.mtp_draft import MtpDrafter, require_head
 from edge_agentic.engine.prefix_cache import PrefixCache, Reuse, SnapshotLimits
 from edge_agentic.engine.prompt import Prompt, build_prompt
 
@@ -90,30 +91,35 @@ class LlamaCppEngine:
         self._info: GgufInfo = read_gguf(path)
         self._format = _tool_format(self._info, settings)
         self._settings, self._clock = settings, clock
-        self._model = LlamaModel(path, gpu_layers=settings.runtime.gpu_layers)
+        self._drafter: Drafter | None = None
+        own_head = settings.draft.kind is DraftKind.MTP
+        if own_head:
+            require_head(self._info)
+        self.model = LlamaModel(path, gpu_layers=settings.runtime.gpu_layers, draft_head=own_head)
         try:
-            self._runtime = LlamaRuntime(self._model, settings.runtime)
-            self._template = ChatTemplate(
+            self.runtime = LlamaRuntime(self.model, settings.runtime)
+            self.template = ChatTemplate(
                 self._info.chat_template,
-                bos_token=self._model.bos_token,
-                eos_token=self._model.eos_token,
+                bos_token=self.model.bos_token,
+                eos_token=self.model.eos_token,
                 clock=clock,
             )
-            self._most_drafted = _most_drafted(self._model, self._runtime, settings.draft)
+            self._most_drafted = _most_drafted(self.model, self.runtime, settings.draft)
+            self._drafter = _open_drafter(self.model, self.runtime, settings)
         except BaseException:
             self.close()
             raise
         self._cache: PrefixCache[Snapshot] = PrefixCache(
-            self._runtime,
+            self.runtime,
             settings.snapshots,
-            cuts_back=self._model.memory_kind is MemoryKind.ATTENTION,
+            cuts_back=self.model.memory_kind is MemoryKind.ATTENTION,
         )
         self._generations = 0
 
     @property
     def context_tokens(self) -> int:
         """Size of the context window."""
-        return self._runtime.context_tokens
+        return self.runtime.context_tokens
 
     def describe(self) -> JsonObject:
         """Settings and facts for the manifest."""
@@ -122,18 +128,18 @@ class LlamaCppEngine:
             "is_model": True,
             "binding": f"llama-cpp-python {llama_library.version()}",
             "context_tokens": self.context_tokens,
-            "batch_tokens": self._runtime.batch_tokens,
+            "batch_tokens": self.runtime.batch_tokens,
             "micro_batch_tokens": self._settings.runtime.micro_batch_tokens,
             "threads": self._settings.runtime.threads,
             "gpu_layers": self._settings.runtime.gpu_layers,
-            "memory_kind": self._model.memory_kind.value,
+            "memory_kind": self.model.memory_kind.value,
             "prefix_reuse": self._cache.method,
             "prefix_snapshots": self._settings.snapshots.to_json(),
             "draft": self._settings.draft.to_json(),
             "tool_grammar": self._settings.tool_grammar.value,
             "tool_format": self._format.value,
             "template": "own" if self._info.chat_template else "chatml",
-            "template_knows_tools": self._template.knows_tools,
+            "template_knows_tools": self.template.knows_tools,
             "temperature": 0,
         }
 
@@ -141,15 +147,15 @@ class LlamaCppEngine:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec]
     ) -> int | None:
         """Tokens of the rendered prompt, without evaluating it."""
-        return len(self._model.tokenize(self._template.render(messages, tools)))
+        return len(self.model.tokenize(self.template.render(messages, tools)))
 
     def generate(self, request: ChatRequest) -> Completion:
         """Answer one request; every failure is an outcome."""
         issued_ns = self._clock()
         try:
             prompt = build_prompt(
-                self._template,
-                self._model,
+                self.template,
+                self.model,
                 request.messages,
                 request.tools,
                 find_stable=self._cache.takes_snapshots,
@@ -160,7 +166,7 @@ class LlamaCppEngine:
                 return _overflow(issued_ns, len(prompt.tokens), request, self.context_tokens)
             with self._sampler(request) as sampler:
                 loop = DecodeLoop(
-                    self._runtime, sampler, self._limits(request, issued_ns), self._clock, issued_ns
+                    self.runtime, sampler, self._limits(request, issued_ns), self._clock, issued_ns
                 )
                 return self._complete(request, prompt, loop)
         except BadInputError as error:
@@ -170,31 +176,33 @@ class LlamaCppEngine:
 
     def close(self) -> None:
         """Free the model. Safe to call twice."""
-        if hasattr(self, "_runtime"):
-            self._runtime.close()
-        self._model.close()
+        if self._drafter is not None:
+            self._drafter.close()
+        if hasattr(self, "runtime"):
+            self.runtime.close()
+        self.model.close()
 
     def _sampler(self, request: ChatRequest) -> Sampler:
         if request.force_length:
             # A grammar ends where the schema does, so it can't go on for a given length.
-            return Sampler(self._model, self._runtime, self._model.end_tokens)
+            return Sampler(self.model, self.runtime, self.model.end_tokens)
         if self._settings.tool_grammar is ToolGrammar.ON and request.tools:
-            return GrammarSampler(self._model, self._runtime, answer_schema(request.tools))
-        return Sampler(self._model, self._runtime, ())
+            return GrammarSampler(self.model, self.runtime, answer_schema(request.tools))
+        return Sampler(self.model, self.runtime, ())
 
     def _limits(self, request: ChatRequest, issued_ns: int) -> DecodeLimits:
         deadline_ns = (
             None if request.deadline_s is None else issued_ns + int(request.deadline_s * NS_PER_S)
         )
-        return DecodeLimits(self._model.end_tokens, request.max_output_tokens, deadline_ns)
+        return DecodeLimits(self.model.end_tokens, request.max_output_tokens, deadline_ns)
 
     def _complete(self, request: ChatRequest, prompt: Prompt, loop: DecodeLoop) -> Completion:
         outcome, error = Outcome.OK, None
         reuse = self._cache.begin(request.conversation_id, prompt.tokens, prompt.stable_tokens)
         try:
             self._prefill(request, prompt, reuse, loop)
-            if self._most_drafted:
-                loop.run_drafted(prompt.tokens, LookupDrafter(), self._most_drafted)
+            if self._drafter is not None:
+                loop.run_drafted(prompt.tokens, self._drafter, self._most_drafted)
             else:
                 loop.run()
         except DeadlineError:
@@ -210,15 +218,19 @@ class LlamaCppEngine:
     ) -> None:
         """Evaluate what is new of the prompt, with a snapshot where the cache wants one."""
         start, deadline_ns = reuse.cached, loop.limits.deadline_ns
+        follow = None
+        if self._drafter is not None:
+            self._drafter.begin(prompt.tokens, start)
+            follow = self._drafter.follow
 
         def in_time() -> bool:
             return deadline_ns is None or self._clock() < deadline_ns
 
         if reuse.save_at is not None:
-            self._runtime.evaluate(prompt.tokens[start : reuse.save_at], in_time)
+            self.runtime.evaluate(prompt.tokens[start : reuse.save_at], in_time, follow)
             start = reuse.save_at
             self._cache.save(start, anchor=request.messages[-1].get("role") == "user")
-        self._runtime.evaluate(prompt.tokens[start:], in_time)
+        self.runtime.evaluate(prompt.tokens[start:], in_time, follow)
 
     def _assemble(
         self,
@@ -229,7 +241,7 @@ class LlamaCppEngine:
         error: str | None,
     ) -> Completion:
         self._generations += 1
-        text = self._model.text(loop.tokens)
+        text = self.model.text(loop.tokens)
         parsed = parse(
             text, self._format, id_prefix=f"call_{self._generations}", tools=request.tools
         )
@@ -279,6 +291,16 @@ def _most_drafted(model: LlamaModel, runtime: LlamaRuntime, draft: DraftSettings
             )
         most = min(most, runtime.rollback_tokens)
     return most
+
+
+def _open_drafter(
+    model: LlamaModel, runtime: LlamaRuntime, settings: LlamaCppSettings
+) -> Drafter | None:
+    if settings.draft.kind is DraftKind.OFF:
+        return None
+    if settings.draft.kind is DraftKind.LOOKUP:
+        return LookupDrafter()
+    return MtpDrafter(model, runtime, settings.runtime)
 
 
 def _counts(prompt: Prompt, reuse: Reuse, loop: DecodeLoop) -> TokenCounts:
