@@ -71,6 +71,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path in self.habits.pages:
+            self._send(200, self.habits.pages[self.path])
+            return
         self.habits.asked.append(body)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")

@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
+from bfcl_gate.selection import select
 from edge_agentic.core.errors import BadInputError, RequirementError
+from edge_agentic.device.profile import load_profile
+from edge_agentic.engine.choices import EngineKind
 from edge_agentic.engine.openai import ServedModel
 from edge_agentic.engine.openai_endpoint import ApiKey, parse_base_url, read_api_key
 from edge_agentic.engine.openai_identify import identify
 from edge_agentic.engine.openai_probes import ProbeReport, run_probes
 from edge_agentic.engine.server_kinds import ServerKind, dialect_of
+from edge_agentic.run.engines import prepare_engine
+from edge_agentic.run.gate_sets import GATE_MINI, open_gate_set
+from edge_agentic.run.preflight import check_context
+from edge_agentic.run.server_settings import ServerOptions
+from edge_agentic.run.settings import EngineSettings
 from tests.model_server import Habits, model_server
 from tests.socket_server import Act, SocketServer, response
 
@@ -256,3 +264,27 @@ def test_a_key_comes_from_the_environment_alone(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("SOME_KEY")
     with pytest.raises(RequirementError, match="SOME_KEY is not set"):
         read_api_key("SOME_KEY")
+
+
+@pytest.mark.parametrize(
+    ("models", "pages"),
+    [
+        ([{"id": "m", "owned_by": "vllm", "max_model_len": 600}], {"/tokenize": {"count": 500}}),
+        (
+            [{"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 600}}],
+            {"/apply-template": {"prompt": "p"}, "/tokenize": {"tokens": [1] * 500}},
+        ),
+    ],
+    ids=["vllm", "llama-server"],
+)
+def test_a_window_that_is_too_small_is_found_by_the_servers_own_count(
+    models: Any, pages: Any
+) -> None:
+    gate = select(open_gate_set(GATE_MINI), None, limit=1)
+    with model_server(Habits(models=models, pages=pages)) as endpoint:
+        server = ServerOptions(base_url=endpoint.url)
+        settings = EngineSettings(EngineKind.OPENAI, server=server)
+        engine = prepare_engine(settings, load_profile(), None, gate, lambda line: None).engine
+        with pytest.raises(BadInputError, match=r"500 prompt tokens .* start .*\(768 or more\)"):
+            check_context(engine, gate.cases, 192, None)
+        engine.close()

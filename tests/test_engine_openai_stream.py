@@ -101,7 +101,7 @@ def test_each_delta_has_the_time_of_the_read_that_completed_it() -> None:
     at_s = [arrival / NS_PER_S for arrival in completion.times.arrivals_ns]
     assert len(at_s) == 2
     assert at_s[0] >= PAUSE_S
-    assert at_s[1] - at_s[0] >= 2 * PAUSE_S
+    assert at_s[1] >= 3 * PAUSE_S
 
 
 @pytest.mark.parametrize(

@@ -181,10 +181,8 @@ class OpenAIEngine:
         usage, timings = answer.usage, answer.timings
         details = usage.get("prompt_tokens_details")
         cached = as_count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-        prompt, output = (
-            as_count(usage.get("prompt_tokens")),
-            as_count(usage.get("completion_tokens")),
-        )
+        prompt = as_count(usage.get("prompt_tokens"))
+        output = as_count(usage.get("completion_tokens"))
         computed = as_count(timings.get("prompt_n"))
         if (kept := as_count(timings.get("cache_n"))) is not None:
             cached = kept

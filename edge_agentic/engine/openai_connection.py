@@ -70,7 +70,7 @@ class OpenAIConnection:
         self, endpoint: Endpoint, key: ApiKey | None = None, clock: Clock = monotonic_ns
     ) -> None:
         """Prepare a connection; it opens with the first request."""
-        self._endpoint, self._key, self._clock = endpoint, key, clock
+        self._endpoint, self._clock = endpoint, clock
         self._socket: socket.socket | None = None
         self._tls: ssl.SSLContext | None = None
         self._used_ns = 0

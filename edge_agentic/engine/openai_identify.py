@@ -91,6 +91,7 @@ _HINTS: Final[Mapping[Fault, str]] = {
     Fault.NO_ANSWER: "the server hangs; look at its log",
     Fault.UNAUTHORIZED: "name the environment variable that holds its key: --api-key-env",
     Fault.NOT_FOUND: "give the API's own --base-url (it often ends with /v1) and --served-model",
+    Fault.REJECTED: "leave out what it does not take: --server-setting NAME=none",
     Fault.UNAVAILABLE: "wait until the model is loaded",
     Fault.RATE_LIMITED: "a server that puts clients off can't be measured; lift its limit",
     Fault.NOT_EVENTS: "give the API's own --base-url (it often ends with /v1)",

@@ -70,7 +70,7 @@ class ProbeReport:
 
     def found(self, name: str) -> bool | None:
         """The result of the probe of that name."""
-        return next(probe.found for probe in self.probes if probe.name == name)
+        return self._probe(name).found
 
     @property
     def can_force_length(self) -> bool:
@@ -103,15 +103,18 @@ class ProbeReport:
         """
         url, kind = self.served.endpoint.url, self.served.kind
         if self.found("tools_reach_model") is False:
-            detail = next(p.detail for p in self.probes if p.name == "tools_reach_model")
+            detail = self._probe("tools_reach_model").detail
             raise RequirementError(
                 f"{url}: tools don't reach the model ({detail}); {remedy(kind, Cause.TOOLS)}"
             )
         if force_length and not self.can_force_length:
-            detail = next(p.detail for p in self.probes if p.name == "exact_length")
+            detail = self._probe("exact_length").detail
             raise RequirementError(
                 f"{url}: can't fix the length of answers ({detail}); {remedy(kind, Cause.EXACT)}"
             )
+
+    def _probe(self, name: str) -> Probe:
+        return next(probe for probe in self.probes if probe.name == name)
 
 
 def run_probes(served: ServedModel) -> ProbeReport:
@@ -135,12 +138,7 @@ def run_probes(served: ServedModel) -> ProbeReport:
             for _ in range(2)
         )
         offered = _ask(plain, "Answer with one word: yes.", _SHORT_TOKENS, (NOTE_TOOL,))
-        call = _ask(
-            plain,
-            CALL_QUESTION,
-            _CALL_TOKENS,
-            (NOTE_TOOL,),
-        )
+        call = _ask(plain, CALL_QUESTION, _CALL_TOKENS, (NOTE_TOOL,))
     finally:
         plain.close()
     asked = (first, exact, again, offered, call)
@@ -148,7 +146,7 @@ def run_probes(served: ServedModel) -> ProbeReport:
         served,
         (
             _usage(first),
-            _cached_tokens(exact, again),
+            _cached_tokens(again),
             _tools_reach_model(served, first, offered, call),
             _streams_calls(call),
             _exact_length(served, exact),
@@ -189,7 +187,7 @@ def _usage(first: Completion) -> Probe:
     return Probe("usage", None not in counts, "prompt {}, output {} tokens".format(*counts))
 
 
-def _cached_tokens(before: Completion, again: Completion) -> Probe:
+def _cached_tokens(again: Completion) -> Probe:
     cached, prompt = again.tokens.cached, again.tokens.prompt
     if again.outcome is not Outcome.OK:
         return Probe("cached_tokens", None, again.error or "")

@@ -13,6 +13,8 @@ from bfcl_gate.request import messages, tools
 from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.engine.api import Engine
+from edge_agentic.engine.choices import EngineKind
+from edge_agentic.engine.server_kinds import Cause, ServerKind, remedy
 from edge_agentic.replay.player import ReplayPlan, turn_request
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import open_sandbox
@@ -37,7 +39,7 @@ def check_context(
         return
     for case in gate_cases:
         prompt = engine.count_prompt_tokens(messages(case), tools(case))
-        _check_fits(f"gate case '{case.id}'", prompt, gate_output_tokens, engine.context_tokens)
+        _check_fits(f"gate case '{case.id}'", prompt, gate_output_tokens, engine)
     if replay is None:
         return
     for conversation in replay.pack.conversations:
@@ -48,7 +50,7 @@ def check_context(
                 f"conversation '{conversation.id}'",
                 engine.count_prompt_tokens(request.messages, request.tools),
                 request.max_output_tokens,
-                engine.context_tokens,
+                engine,
             )
 
 
@@ -79,12 +81,19 @@ def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:
         return sandbox.info.to_json()
 
 
-def _check_fits(what: str, prompt: int | None, output: int, context: int) -> None:
-    if prompt is not None and prompt + output > context:
-        raise BadInputError(
-            f"{what} needs {prompt} prompt tokens and up to {output} for the answer, "
-            f"the context holds {context}; use --context {_round_up(prompt + output)} or more"
-        )
+def _check_fits(what: str, prompt: int | None, output: int, engine: Engine) -> None:
+    context = engine.context_tokens
+    if prompt is None or context is None or prompt + output <= context:
+        return
+    facts = engine.describe()
+    needed = _round_up(prompt + output)
+    larger = f"use --context {needed} or more"
+    if facts["kind"] == EngineKind.OPENAI and "server_program" not in facts:
+        larger = f"{remedy(ServerKind(facts['server']), Cause.CONTEXT)} ({needed} or more)"
+    raise BadInputError(
+        f"{what} needs {prompt} prompt tokens and up to {output} for the answer, "
+        f"the context holds {context}; {larger}"
+    )
 
 
 def _round_up(tokens: int) -> int:
