@@ -12,7 +12,7 @@ from edge_agentic.core.messages import ToolCall
 from edge_agentic.engine.openai_calls import StreamedCalls
 from edge_agentic.engine.openai_events import Event
 from edge_agentic.engine.openai_faults import Failure, Fault, error_failure
-from edge_agentic.engine.openai_values import as_count, as_object, as_text, join_text
+from edge_agentic.engine.openai_values import as_count, as_object, join_text
 
 _THINK, _END_THINK = "<think>", "</think>"
 _CALL_MARKS: Final = (
@@ -56,21 +56,19 @@ class ParsedAnswer:
 def merge_events(events: Sequence[Event]) -> Answer:
     """Merge a stream; what came before a fault is kept."""
     answer = Answer()
-    ids: list[str] = []
-    for event, chunk in zip(events, _parse_all(events), strict=True):
+    chunks = _parse_all(events)
+    for event, chunk in zip(events, chunks, strict=True):
         if chunk is None:
             shown = event.data[:80].decode("utf-8", "replace")
             answer.failure = Failure(Fault.BAD_EVENT, f"no JSON object: {shown!r}")
-            return answer
-        if event.name == b"error" or chunk.get("error") or chunk.get("object") == "error":
+        elif event.name == b"error" or chunk.get("error") or chunk.get("object") == "error":
             answer.failure = error_failure(chunk)
-            return answer
-        if chunk_id := as_text(chunk.get("id")):
-            ids.append(chunk_id)
-        _take_chunk(answer, chunk, event.arrival_ns)
+        else:
+            _take_chunk(answer, chunk, event.arrival_ns)
         if answer.failure is not None:
             return answer
-    answer.failure = _flaw(answer, ids)
+    ids = [chunk["id"] for chunk in chunks if chunk and isinstance(chunk.get("id"), str)]
+    answer.failure = _flaw(answer, [chunk_id for chunk_id in ids if chunk_id])
     return answer
 
 
@@ -133,29 +131,31 @@ def _take_chunk(answer: Answer, chunk: JsonObject, arrival_ns: int) -> None:
     for choice in choices if isinstance(choices, list) else ():
         if not isinstance(choice, dict):
             continue
-        if choice.get("index") not in (0, None):
+        if choice.get("index", 0) not in (0, None):
             answer.failure = Failure(Fault.MIXED, "the stream holds a second choice")
             return
         delta = choice.get("delta")
-        if isinstance(delta, dict) and _take_delta(answer, delta):
+        if delta and isinstance(delta, dict) and _take_delta(answer, delta):
             if not answer.arrivals_ns:
                 answer.first_delta_usage = as_count(answer.usage.get("completion_tokens"))
             answer.arrivals_ns.append(arrival_ns)
-        if isinstance(choice.get("finish_reason"), str):
-            answer.finish_reason = choice["finish_reason"]
+        finish = choice.get("finish_reason")
+        if finish and isinstance(finish, str):
+            answer.finish_reason = finish
 
 
 def _take_delta(answer: Answer, delta: Mapping[str, Any]) -> bool:
     """Merge one delta; whether it carries anything: text, reasoning, a call's name or arguments."""
     carries = False
+    content = delta.get("content")
+    if content and isinstance(content, str):
+        answer.content_parts.append(content)
+        carries = True
     # A server that gives reasoning under both names gives it twice.
-    for text, parts in (
-        (delta.get("reasoning_content") or delta.get("reasoning"), answer.reasoning_parts),
-        (delta.get("content"), answer.content_parts),
-    ):
-        if text and isinstance(text, str):
-            parts.append(text)
-            carries = True
+    reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+    if reasoning and isinstance(reasoning, str):
+        answer.reasoning_parts.append(reasoning)
+        carries = True
     calls = delta.get("tool_calls")
     for fragment in calls if isinstance(calls, list) else ():
         if isinstance(fragment, dict) and answer.calls.add(fragment):

@@ -39,16 +39,18 @@ class StreamedCalls:
         """
         function = fragment.get("function")
         fields: Mapping[str, Any] = function if isinstance(function, dict) else {}
-        name, call_id = as_text(fields.get("name")), as_text(fragment.get("id"))
-        index = fragment.get("index")
-        is_known = isinstance(index, int) and not isinstance(index, bool)
-        call = self._call(index if is_known else None, call_id, name)
-        call.id, call.name = call.id or call_id, call.name or name
+        name, call_id, index = fields.get("name"), fragment.get("id"), fragment.get("index")
+        call = self._by_index.get(index) if type(index) is int else None
+        # Most fragments only go on with a call whose index they name.
+        if call is None or name or call_id:
+            name, call_id = as_text(name), as_text(call_id)
+            call = self._call(index if type(index) is int else None, call_id, name)
+            call.id, call.name = call.id or call_id, call.name or name
         arguments = fields.get("arguments")
         if isinstance(arguments, dict):
             arguments = dump_line(arguments) if is_json(arguments) else "NaN"
         if not isinstance(arguments, str) or not arguments:
-            return bool(name)
+            return bool(name and isinstance(name, str))
         call.arguments.append(arguments)
         self.argument_fragments += 1
         return True
