@@ -201,7 +201,8 @@ def test_calls_beside_an_empty_text_are_kept_where_the_template_asks_for_none() 
     source = (
         "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
         "{% if m.content is none %}"
-        "{% for c in m.tool_calls %}{{ c.function.arguments }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+        "{% for c in m.tool_calls %}{{ c.function.arguments }}{% endfor %}"
+        "{% else %}{{ m.content }}{% endif %}{% endfor %}"
     )
     assert ChatTemplate(source).changes == ["null_content"]
     assert render(source, [USER, calling('{"a": 1}', "1")]) == 'Go.{"a": 1}'

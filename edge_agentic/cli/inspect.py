@@ -63,6 +63,7 @@ def prompt(
     Loads only the model's vocabulary.
     """
     from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.core.text import printable
     from edge_agentic.engine.model_store import resolve_model
     from edge_agentic.engine.prompt_report import prompt_report
     from edge_agentic.report.prompt import prompt_lines
@@ -70,7 +71,7 @@ def prompt(
 
     report = prompt_report(resolve_model(model), load_pack(pack), conversation, turn)
     if json:
-        typer.echo(dump_pretty(report), nl=False)
+        typer.echo(printable(dump_pretty(report)), nl=False)
         return
     for line in prompt_lines(report):
         typer.echo(line)
