@@ -119,13 +119,13 @@ def test_the_marks_stand_between_the_parts_of_the_text(model: Path, trace: Path)
 
 def test_a_stable_prefix_that_ends_within_a_line_says_so(trace: Path, tmp_path: Path) -> None:
     source = (
-        "{% for m in messages %}[{{ m.role }} {{ m.content }}]{% endfor %}"
-        "{{ '<' if add_generation_prompt }}"
+        "{% for m in messages %}{{ raise_exception('no') if m.role == 'system' }}"
+        "[{{ m.role }} {{ m.content }}]{% endfor %}{{ '<' if add_generation_prompt }}"
     )
     path = with_template(tmp_path / "bare.gguf", source)
     printed = run("-m", path, "--pack", trace, "--conversation", "c")
     assert "\n---- end of the stable prefix, within a line ---" in printed
-    assert "plain ChatML" not in printed
+    assert "\nchanged for the template: system_in_user\n" in printed
 
 
 def test_reasoning_is_off_unless_asked_for(trace: Path, tmp_path: Path) -> None:

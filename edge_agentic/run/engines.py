@@ -114,6 +114,7 @@ def _load(
             ),
             tool_grammar=_grammar(settings.tool_grammar, reference),
             tool_format=settings.tool_format,
+            reasoning=settings.reasoning,
             snapshots=SnapshotLimits(
                 _given(settings.prefix_snapshots, DEFAULT_SNAPSHOTS),
                 _given(settings.prefix_snapshot_mib, DEFAULT_SNAPSHOT_MIB) * 2**20,

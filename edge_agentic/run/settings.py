@@ -14,6 +14,7 @@ from edge_agentic.engine.choices import (
     MAX_THREADS,
     DraftKind,
     EngineKind,
+    Reasoning,
     ToolGrammar,
 )
 from edge_agentic.engine.drafting import DraftSettings
@@ -37,6 +38,7 @@ class EngineSettings:
     delays: ScriptedDelays = field(default_factory=ScriptedDelays)
     tool_grammar: ToolGrammar = ToolGrammar.REFERENCE
     tool_format: ToolFormat | None = None
+    reasoning: Reasoning = Reasoning.OFF
     context_tokens: int | None = None
     threads: int | None = None
     gpu_layers: int | None = None
@@ -62,6 +64,7 @@ class EngineSettings:
                     "--threads": self.threads,
                     "--gpu-layers": self.gpu_layers,
                     "--tool-format": self.tool_format,
+                    "--reasoning": None if self.reasoning is Reasoning.OFF else self.reasoning,
                     "--prefix-snapshots": self.prefix_snapshots,
                     "--prefix-snapshot-mib": self.prefix_snapshot_mib,
                     "--draft": None if self.draft.kind is DraftKind.OFF else self.draft.kind,
