@@ -18,7 +18,7 @@ from tests.call_texts import token
 class Family:
     """A template and what is to be expected of it.
 
-    tool_format: the form of its calls; `detected` is false where the template doesn't show it.
+    tool_format: the form of its calls.
     changes: what it can't take. switch: whether it can turn reasoning on and off.
     append_only: whether prompts grow only at their ends, from the first user message on; where
         this holds only until the next user message, `rounds_only`.
@@ -29,7 +29,6 @@ class Family:
     name: str
     source: str
     tool_format: ToolFormat
-    detected: bool = True
     changes: tuple[str, ...] = ()
     bos: str = ""
     eos: str = ""
@@ -388,7 +387,6 @@ PHI4_MINI = Family(
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<|assistant|>' }}{% else %}{{ eos_token }}{% endif %}""",
     ToolFormat.GRANITE,
-    detected=False,
     changes=("calls_in_text", "tools_in_system"),
     eos="<|endoftext|>",
 )

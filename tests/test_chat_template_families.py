@@ -94,7 +94,7 @@ def test_only_what_the_template_cannot_take_is_changed(family: Family) -> None:
 @each_family
 def test_the_calls_of_the_history_read_back_as_they_were(family: Family) -> None:
     detected = detect_format(family.source)
-    assert detected is (family.tool_format if family.detected else None)
+    assert detected is family.tool_format
     for count, calls in ((2, [("look", LOOK), ("status", {})]), (7, [("look", FIX)])):
         written = history(family, count + 1)[len(history(family, count)) :]
         assert found(written, family.tool_format) == calls, written

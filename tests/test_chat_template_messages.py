@@ -10,7 +10,15 @@ import pytest
 from edge_agentic.chat.template import ChatTemplate
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
-from tests.template_families import GEMMA2, GPT_OSS, KIMI_K2, LLAMA31, MISTRAL_V3, QWEN35
+from tests.template_families import (
+    COMMAND_R7B,
+    GEMMA2,
+    GPT_OSS,
+    KIMI_K2,
+    LLAMA31,
+    MISTRAL_V3,
+    QWEN35,
+)
 
 TOOL = {"type": "function", "function": {"name": "look"}}
 USER: Message = {"role": "user", "content": "Go."}
@@ -131,7 +139,9 @@ def test_a_role_that_the_template_refuses_is_one_clear_line() -> None:
         render(QWEN35.source, [USER, late])
 
 
-@pytest.mark.parametrize("tool", [TOOL, TOOL["function"]])
+@pytest.mark.parametrize(
+    "tool", [TOOL, TOOL["function"], {"name": "look", "description": None, "parameters": None}]
+)
 def test_tools_have_their_wrapper_a_description_and_parameters(tool: object) -> None:
     assert render(SHOWN, [USER], [tool]) == (
         '{"type": "function", "function": {"name": "look", "description": "", '
@@ -201,7 +211,8 @@ def test_calls_beside_an_empty_text_are_kept_where_the_template_asks_for_none() 
     source = (
         "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}"
         "{% if m.content is none %}"
-        "{% for c in m.tool_calls %}{{ c.function.arguments }}{% endfor %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+        "{% for c in m.tool_calls %}{{ c.function.arguments }}{% endfor %}"
+        "{% else %}{{ m.content }}{% endif %}{% endfor %}"
     )
     assert ChatTemplate(source).changes == ["null_content"]
     assert render(source, [USER, calling('{"a": 1}', "1")]) == 'Go.{"a": 1}'
@@ -213,6 +224,12 @@ def test_harmony_gets_reasoning_and_text_before_a_call_as_one(reasoning: str) ->
     prompt = render(GPT_OSS.source, [USER, message], [TOOL])
     said = f"{reasoning}\n\nLooking." if reasoning else "Looking."
     assert f"<|channel|>analysis<|message|>{said}<|end|>" in prompt
+
+
+def test_command_r_gets_reasoning_as_the_plan_of_its_calls() -> None:
+    message = {**calling({}, "1"), "reasoning_content": "It leans."}
+    prompt = render(COMMAND_R7B.source, [USER, message], [TOOL])
+    assert "<|START_THINKING|>It leans.<|END_THINKING|><|START_ACTION|>" in prompt
 
 
 @pytest.mark.parametrize(("reasoning", "effort"), [(False, "low"), (True, "medium")])

@@ -217,7 +217,7 @@ def test_an_answer_that_no_token_can_go_on_ends(tmp_path: Path) -> None:
 def test_an_answer_ends_where_a_vocabulary_has_no_end(tmp_path: Path) -> None:
     vocabulary = Vocabulary()
     scores = vocabulary.random_scores(1, '"}', 2)
-    scores[:, [vocabulary.number(char) for char in '[,']] -= 9
+    scores[:, [vocabulary.number(char) for char in "[,"]] -= 9
     path = build(tmp_path / "endless.gguf", vocabulary, scores, has_end=False)
     constraint = CallConstraint(ToolFormat.GENERIC, whole=True)
     tools = [tool("f", parameters("x", x={"enum": [1, 2]}))]

@@ -191,8 +191,8 @@ def test_an_end_token_is_not_picked_under_a_forced_length(
     assert "<|im_end|>" not in forced.text
 
 
-@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window", "hybrid"])
-@pytest.mark.parametrize("tokens", [1, 3, 8])
+@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window"])
+@pytest.mark.parametrize("tokens", [1, 8])
 def test_drafting_changes_no_token(
     kind: str,
     tokens: int,
@@ -213,8 +213,7 @@ def test_drafting_changes_no_token(
         assert expected.tokens.drafted == 0
         drafted, accepted = drafted + done.tokens.drafted, accepted + done.tokens.accepted
     assert drafted > 0
-    # What the tiny hybrid writes never repeats itself: there every draft has to be taken back.
-    assert accepted > 0 or kind == "hybrid"
+    assert accepted > 0
 
 
 def test_drafting_is_refused_where_a_state_cannot_forget(

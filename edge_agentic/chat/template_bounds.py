@@ -26,7 +26,7 @@ MAX_PROMPT_CHARACTERS: Final = 64 * 2**20
 
 _MAX_INTEGER_BITS: Final = 4096
 _MAX_INDENT: Final = 16
-_LEAST_LENGTH: Final = 64
+_LEAST_LENGTH: Final = 256
 _MAX_NESTING: Final = 200
 _SIZED: Final = (str, list, tuple)
 _VIEWS: Final = (KeysView, ValuesView, ItemsView)

@@ -36,6 +36,23 @@ class Dialect:
     ids: ToolFormat | None
 
 
+class Arguments(dict[str, Any]):
+    """A call's arguments: a mapping that reads as its JSON text where a template wants text."""
+
+    def __init__(self, values: Mapping[str, Any], text: str) -> None:
+        super().__init__(values)
+        self.__text = text
+
+    def __str__(self) -> str:
+        return self.__text
+
+    def __radd__(self, left: str) -> str:
+        return left + self.__text
+
+    def __add__(self, right: str) -> str:
+        return self.__text + right
+
+
 def dialect_of(source: str) -> Dialect:
     """The dialect of a template."""
     found = detect_format(source)
@@ -62,8 +79,10 @@ def prepare_tools(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
     prepared = []
     for tool in tools:
         function = dict(tool.get("function", tool))
-        function.setdefault("description", "")
-        function.setdefault("parameters", {"type": "object", "properties": {}})
+        if function.get("description") is None:
+            function["description"] = ""
+        if function.get("parameters") is None:
+            function["parameters"] = {"type": "object", "properties": {}}
         prepared.append({"type": "function", "function": function})
     return prepared
 
@@ -71,23 +90,6 @@ def prepare_tools(tools: Sequence[ToolSpec]) -> list[ToolSpec]:
 def joined_texts(first: Message, second: Message) -> str:
     """The texts of two messages that become one."""
     return f"{text_content(first)}\n\n{text_content(second)}"
-
-
-class Arguments(dict[str, Any]):
-    """A call's arguments: a mapping that reads as its JSON text where a template wants text."""
-
-    def __init__(self, values: Mapping[str, Any], text: str) -> None:
-        super().__init__(values)
-        self.__text = text
-
-    def __str__(self) -> str:
-        return self.__text
-
-    def __radd__(self, left: str) -> str:
-        return left + self.__text
-
-    def __add__(self, right: str) -> str:
-        return self.__text + right
 
 
 def _reads(source: str, field: str) -> bool:

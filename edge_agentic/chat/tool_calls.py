@@ -116,7 +116,7 @@ _FORMS: Final[Mapping[ToolFormat, Form]] = {
     ToolFormat.GEMMA4: GEMMA4,
     ToolFormat.GLM: GLM,
     ToolFormat.GPT_OSS: GPT_OSS,
-    ToolFormat.GRANITE: json_form(("<|tool_call|>", "<tool_call>")),
+    ToolFormat.GRANITE: json_form(("<|tool_call|>", "<tool_call>"), ("<|/tool_call|>",)),
     ToolFormat.KIMI_K2: named_form(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^\s<:]+)(?::\d+)?\s*"
@@ -143,6 +143,7 @@ _MARKS: Final[tuple[tuple[tuple[str, ...], ToolFormat | None], ...]] = (
     (("<tool_call>", "<function="), ToolFormat.QWEN3_XML),
     (("<function=", "</function>"), ToolFormat.FUNCTIONARY_3_1),
     ((r">>>\$\{recipient\}",), ToolFormat.FUNCTIONARY_3_2),
+    ((r"<\|tool\|>", r"<\|/tool\|>"), ToolFormat.GRANITE),
     ((r"<\|tool_call\|>",), ToolFormat.GRANITE),
     (("<tool_call>",), ToolFormat.HERMES),
     ((r"<\|python_tag\|>",), ToolFormat.LLAMA3_JSON),

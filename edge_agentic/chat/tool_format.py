@@ -35,7 +35,7 @@ class ToolFormat(str, Enum):
     GPT_OSS = "gpt_oss"
     """`<|channel|>commentary to=functions.NAME<|message|>{…}`."""
     GRANITE = "granite"
-    """`<|tool_call|>[{…}]`: Granite 3."""
+    """`<|tool_call|>[{…}]`: Granite 3, Phi-4-mini."""
     KIMI_K2 = "kimi_k2"
     """`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`."""
     NEMOTRON = "nemotron"

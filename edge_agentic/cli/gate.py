@@ -9,7 +9,7 @@ import typer
 from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
-from edge_agentic.engine.choices import DraftKind, EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
 
 if TYPE_CHECKING:
     from edge_agentic.run.runner import RunResult
@@ -47,6 +47,7 @@ def command(
     engine: options.Engine = EngineKind.LLAMACPP,
     tool_grammar: options.Grammar = ToolGrammar.REFERENCE,
     tool_format: options.ToolForm = None,
+    reasoning: options.Thinking = Reasoning.OFF,
     context: options.Context = None,
     threads: options.Threads = None,
     gpu_layers: options.GpuLayers = None,
@@ -78,6 +79,7 @@ def command(
             token_ms=0.0,
             tool_grammar=tool_grammar,
             tool_format=tool_format,
+            reasoning=reasoning,
             context=context,
             threads=threads,
             gpu_layers=gpu_layers,

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from edge_agentic.cli import options
+from edge_agentic.engine.choices import Reasoning
+
 app = typer.Typer(no_args_is_help=True)
 
 
@@ -56,6 +59,7 @@ def prompt(
         str, typer.Option(help="A bundled pack, a pack's directory, or a trace file.")
     ] = "edge-mini",
     turn: Annotated[int, typer.Option(help="The generated turn, from 1.")] = 1,
+    reasoning: options.Thinking = Reasoning.OFF,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the text that a model is given at one turn, its tokens, and the stable prefix in it.
@@ -63,14 +67,21 @@ def prompt(
     Loads only the model's vocabulary.
     """
     from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.core.text import printable
     from edge_agentic.engine.model_store import resolve_model
     from edge_agentic.engine.prompt_report import prompt_report
     from edge_agentic.report.prompt import prompt_lines
     from edge_agentic.trace.pack import load_pack
 
-    report = prompt_report(resolve_model(model), load_pack(pack), conversation, turn)
+    report = prompt_report(
+        resolve_model(model),
+        load_pack(pack),
+        conversation,
+        turn,
+        reasoning=reasoning is Reasoning.ON,
+    )
     if json:
-        typer.echo(dump_pretty(report), nl=False)
+        typer.echo(printable(dump_pretty(report)), nl=False)
         return
     for line in prompt_lines(report):
         typer.echo(line)

@@ -16,6 +16,7 @@ from edge_agentic.engine.choices import (
     DEFAULT_SNAPSHOTS,
     DraftKind,
     EngineKind,
+    Reasoning,
     ToolGrammar,
 )
 from edge_agentic.engine.server_kinds import ServerKind
@@ -71,6 +72,12 @@ ToolForm = Annotated[
     ToolFormat | None,
     typer.Option(
         "--tool-format", help="How the model writes calls. [default: as its template asks for]"
+    ),
+]
+Thinking = Annotated[
+    Reasoning,
+    typer.Option(
+        "--reasoning", help="Whether the model thinks first, where its template has a switch."
     ),
 ]
 Context = Annotated[
@@ -157,6 +164,7 @@ def engine_settings(
     token_ms: float,
     tool_grammar: ToolGrammar,
     tool_format: ToolFormat | None,
+    reasoning: Reasoning,
     context: int | None,
     threads: int | None,
     gpu_layers: int | None,
@@ -182,6 +190,7 @@ def engine_settings(
         delays=ScriptedDelays(first_token_ms, token_ms),
         tool_grammar=tool_grammar,
         tool_format=tool_format,
+        reasoning=reasoning,
         context_tokens=context,
         threads=threads,
         gpu_layers=gpu_layers,

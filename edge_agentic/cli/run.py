@@ -10,7 +10,7 @@ from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
 from edge_agentic.cli.sandbox import AllowUnsandboxed, tier_for
-from edge_agentic.engine.choices import DraftKind, EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
 from edge_agentic.replay.policy import ReplayPolicy
 
 DEMO_MODEL = "smollm2-135m"
@@ -34,6 +34,7 @@ def command(default_model: str | None) -> Callable[..., None]:
         engine: options.Engine = EngineKind.LLAMACPP,
         tool_grammar: options.Grammar = ToolGrammar.REFERENCE,
         tool_format: options.ToolForm = None,
+        reasoning: options.Thinking = Reasoning.OFF,
         context: options.Context = None,
         threads: options.Threads = None,
         gpu_layers: options.GpuLayers = None,
@@ -76,6 +77,7 @@ def command(default_model: str | None) -> Callable[..., None]:
                 token_ms=token_ms,
                 tool_grammar=tool_grammar,
                 tool_format=tool_format,
+                reasoning=reasoning,
                 context=context,
                 threads=threads,
                 gpu_layers=gpu_layers,

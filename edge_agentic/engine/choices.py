@@ -51,6 +51,13 @@ class ToolGrammar(str, Enum):
     """Nothing but calls that follow the schemas, or a call that says that none fits."""
 
 
+class Reasoning(str, Enum):
+    """Whether the model is asked to think before it answers, where its template has a switch."""
+
+    OFF = "off"
+    ON = "on"
+
+
 class DraftKind(str, Enum):
     """What drafts tokens for the model to check."""
 

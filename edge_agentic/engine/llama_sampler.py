@@ -75,10 +75,6 @@ class GrammarSampler(Sampler):
         Raises:
             BadInputError: llama.cpp can't use the grammar.
         """
-        if not isinstance(gbnf, str):  # INTERIM, until engine.llamacpp uses CallConstraint
-            from edge_agentic.engine.gbnf import to_gbnf
-
-            gbnf = to_gbnf(gbnf)
         self._constraint = _Constraint(model, runtime, gbnf)
         super().__init__(model, runtime, ())
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edge_agentic.chat.constrain import answer_schema
 from edge_agentic.chat.template import ChatTemplate
 from edge_agentic.chat.tool_calls import detect_format, parse
 from edge_agentic.chat.tool_format import ToolFormat
@@ -23,10 +22,12 @@ from edge_agentic.engine.api import (
     TokenCounts,
     TokenTimes,
 )
+from edge_agentic.engine.call_constraint import CallConstraint
 from edge_agentic.engine.choices import (
     DEFAULT_SNAPSHOT_MIB,
     DEFAULT_SNAPSHOTS,
     DraftKind,
+    Reasoning,
     ToolGrammar,
 )
 from edge_agentic.engine.decoding import DecodeLimits, DecodeLoop
@@ -40,7 +41,7 @@ from edge_agentic.engine.llama_runtime import (
     RuntimeSettings,
     Snapshot,
 )
-from edge_agentic.engine.llama_sampler import GrammarSampler, Sampler
+from edge_agentic.engine.llama_sampler import NO_TOKEN, Sampler
 from edge_agentic.engine.mtp_draft import MtpDrafter, require_head
 from edge_agentic.engine.prefix_cache import PrefixCache, Reuse, SnapshotLimits
 from edge_agentic.engine.prompt import Prompt, build_prompt
@@ -50,13 +51,14 @@ from edge_agentic.engine.prompt import Prompt, build_prompt
 class LlamaCppSettings:
     """How a model is run.
 
-    tool_grammar: `off` or `on`. tool_format: how the model writes its calls; None for what its
-    template asks for.
+    tool_grammar: `off`, `auto` or `on`. tool_format: how the model writes its calls; None for
+    what its template asks for.
     """
 
     runtime: RuntimeSettings
     tool_grammar: ToolGrammar = ToolGrammar.OFF
     tool_format: ToolFormat | None = None
+    reasoning: Reasoning = Reasoning.OFF
     snapshots: SnapshotLimits = field(
         default_factory=lambda: SnapshotLimits(DEFAULT_SNAPSHOTS, DEFAULT_SNAPSHOT_MIB * 2**20)
     )
@@ -86,10 +88,12 @@ class LlamaCppEngine:
 
         Raises:
             BadInputError: the file is damaged, can't be loaded, writes its tool calls in a form
-                that this version can't read, or can't have drafted tokens taken back.
+                that this version can't read or can't constrain, or can't have drafted tokens
+                taken back.
         """
         self._info: GgufInfo = read_gguf(path)
-        self._format = _tool_format(self._info, settings)
+        self._format = _tool_format(self._info, settings.tool_format)
+        self._constraint = _constraint(self._format, settings.tool_grammar)
         self._settings, self._clock = settings, clock
         self._drafter: Drafter | None = None
         own_head = settings.draft.kind is DraftKind.MTP
@@ -100,6 +104,7 @@ class LlamaCppEngine:
             self.runtime = LlamaRuntime(self.model, settings.runtime)
             self.template = ChatTemplate(
                 self._info.chat_template,
+                reasoning=settings.reasoning is Reasoning.ON,
                 bos_token=self.model.bos_token,
                 eos_token=self.model.eos_token,
                 clock=clock,
@@ -139,6 +144,8 @@ class LlamaCppEngine:
             "tool_grammar": self._settings.tool_grammar.value,
             "tool_format": self._format.value,
             "template": "own" if self._info.chat_template else "chatml",
+            "template_changes": self.template.changes,
+            "reasoning": self._settings.reasoning.value,
             "template_knows_tools": self.template.knows_tools,
             "temperature": 0,
         }
@@ -164,7 +171,7 @@ class LlamaCppEngine:
                 raise BadInputError("the model's chat template renders an empty prompt")
             if len(prompt.tokens) + request.max_output_tokens > self.context_tokens:
                 return _overflow(issued_ns, len(prompt.tokens), request, self.context_tokens)
-            with self._sampler(request) as sampler:
+            with self._sampler(request, prompt) as sampler:
                 loop = DecodeLoop(
                     self.runtime, sampler, self._limits(request, issued_ns), self._clock, issued_ns
                 )
@@ -182,19 +189,20 @@ class LlamaCppEngine:
             self.runtime.close()
         self.model.close()
 
-    def _sampler(self, request: ChatRequest) -> Sampler:
+    def _sampler(self, request: ChatRequest, prompt: Prompt) -> Sampler:
         if request.force_length:
             # A grammar ends where the schema does, so it can't go on for a given length.
             return Sampler(self.model, self.runtime, self.model.end_tokens)
-        if self._settings.tool_grammar is ToolGrammar.ON and request.tools:
-            return GrammarSampler(self.model, self.runtime, answer_schema(request.tools))
+        if self._constraint is not None and request.tools:
+            return self._constraint.sampler(self.model, self.runtime, request.tools, prompt.text)
         return Sampler(self.model, self.runtime, ())
 
     def _limits(self, request: ChatRequest, issued_ns: int) -> DecodeLimits:
         deadline_ns = (
             None if request.deadline_s is None else issued_ns + int(request.deadline_s * NS_PER_S)
         )
-        return DecodeLimits(self.model.end_tokens, request.max_output_tokens, deadline_ns)
+        ends = self.model.end_tokens | {NO_TOKEN}
+        return DecodeLimits(ends, request.max_output_tokens, deadline_ns)
 
     def _complete(self, request: ChatRequest, prompt: Prompt, loop: DecodeLoop) -> Completion:
         outcome, error = Outcome.OK, None
@@ -264,17 +272,21 @@ class LlamaCppEngine:
         )
 
 
-def _tool_format(info: GgufInfo, settings: LlamaCppSettings) -> ToolFormat:
-    if settings.tool_grammar is ToolGrammar.ON:
-        return ToolFormat.GENERIC
-    found = settings.tool_format or detect_format(info.chat_template)
+def _tool_format(info: GgufInfo, forced: ToolFormat | None) -> ToolFormat:
+    found = forced or detect_format(info.chat_template)
     if found is None:
         known = ", ".join(known.value for known in ToolFormat)
         raise BadInputError(
             f"{info.path}: its chat template asks for a tool-call form that this version does "
-            f"not know; use --tool-grammar on, or force one with --tool-format ({known})"
+            f"not know; force one with --tool-format ({known})"
         )
     return found
+
+
+def _constraint(tool_format: ToolFormat, grammar: ToolGrammar) -> CallConstraint | None:
+    if grammar is ToolGrammar.OFF:
+        return None
+    return CallConstraint(tool_format, whole=grammar is ToolGrammar.ON)
 
 
 def _most_drafted(model: LlamaModel, runtime: LlamaRuntime, draft: DraftSettings) -> int:

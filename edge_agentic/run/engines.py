@@ -22,6 +22,7 @@ from edge_agentic.engine.choices import (
     ToolGrammar,
 )
 from edge_agentic.engine.gguf import GgufInfo, read_gguf
+from edge_agentic.engine.memory_check import require_memory
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.engine.scripted import ScriptedEngine
 from edge_agentic.run.answers import RECORDED, answer_book
@@ -146,11 +147,17 @@ def _load(
     defaults = profile.engine
     own_context = info.context_length_tokens or defaults.context_tokens
     gpu_layers = _given(settings.gpu_layers, defaults.gpu_layers)
+    on_device = gpu_layers != 0 and llama_library.can_offload()
+    context_tokens = settings.context_tokens or min(own_context, defaults.context_tokens)
+    if not on_device:
+        # An accelerator may have memory of its own, of which llama.cpp knows.
+        machine_bytes = psutil.virtual_memory().total
+        require_memory(info, context_tokens, settings.draft.rollback_tokens, machine_bytes)
     return LlamaCppEngine(
         path,
         LlamaCppSettings(
             RuntimeSettings(
-                context_tokens=settings.context_tokens or min(own_context, defaults.context_tokens),
+                context_tokens=context_tokens,
                 batch_tokens=defaults.batch_tokens,
                 micro_batch_tokens=defaults.micro_batch_tokens,
                 threads=settings.threads or min(psutil.cpu_count(logical=False) or 1, MAX_THREADS),
@@ -159,10 +166,11 @@ def _load(
             ),
             tool_grammar=_grammar(settings.tool_grammar, reference),
             tool_format=settings.tool_format,
+            reasoning=settings.reasoning,
             snapshots=SnapshotLimits(
                 _given(settings.prefix_snapshots, DEFAULT_SNAPSHOTS),
                 _given(settings.prefix_snapshot_mib, DEFAULT_SNAPSHOT_MIB) * 2**20,
-                on_device=gpu_layers != 0 and llama_library.can_offload(),
+                on_device=on_device,
             ),
             draft=settings.draft,
         ),

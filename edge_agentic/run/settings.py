@@ -14,6 +14,7 @@ from edge_agentic.engine.choices import (
     MAX_THREADS,
     DraftKind,
     EngineKind,
+    Reasoning,
     ToolGrammar,
 )
 from edge_agentic.engine.drafting import DraftSettings
@@ -38,6 +39,7 @@ class EngineSettings:
     delays: ScriptedDelays = field(default_factory=ScriptedDelays)
     tool_grammar: ToolGrammar = ToolGrammar.REFERENCE
     tool_format: ToolFormat | None = None
+    reasoning: Reasoning = Reasoning.OFF
     context_tokens: int | None = None
     threads: int | None = None
     gpu_layers: int | None = None
@@ -73,6 +75,7 @@ class EngineSettings:
                 **{
                     "--tool-grammar auto": self.tool_grammar if only_here else None,
                     "--tool-format": self.tool_format,
+                    "--reasoning": None if self.reasoning is Reasoning.OFF else self.reasoning,
                     "--prefix-snapshots": self.prefix_snapshots,
                     "--prefix-snapshot-mib": self.prefix_snapshot_mib,
                     "--draft": None if self.draft.kind is DraftKind.OFF else self.draft.kind,
