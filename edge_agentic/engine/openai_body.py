@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: [^\r\n]*)?\r?\n")
+_SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_SIZE_LINE_BYTES: Final = 1024
 
@@ -58,10 +59,11 @@ def read_head(received: bytearray, start: int) -> Head | None:
     Raises:
         NotHttpError: not HTTP/1.x, or an endless head.
     """
+    limit = start + _MOST_HEAD_BYTES
     while True:
-        end = received.find(b"\r\n\r\n", start)
+        end = received.find(b"\r\n\r\n", start, limit)
         if end < 0:
-            if len(received) - start > _MOST_HEAD_BYTES:
+            if len(received) >= limit:
                 raise NotHttpError("the response's head does not end")
             if len(received) - start >= 9 and not received.startswith(b"HTTP/1.", start):
                 raise NotHttpError(f"not HTTP/1.1: {bytes(received[start : start + 40])!r}")
@@ -72,13 +74,15 @@ def read_head(received: bytearray, start: int) -> Head | None:
         status = int(line[2])
         if status >= 200:
             break
+        if status == 101:
+            raise NotHttpError("the server switches to another protocol")
         start = end + 4
-    headers: dict[str, str] = {}
-    for raw in bytes(received[line.end() : end]).split(b"\r\n"):
-        name, _, value = raw.decode("latin-1").partition(":")
-        headers[name.strip().lower()] = value.strip()
+    headers = _read_headers(bytes(received[line.end() : end]))
     connection = headers.get("connection", "").lower()
     keeps_alive = "close" not in connection if line[1] == b"1" else "keep-alive" in connection
+    if "transfer-encoding" in headers and "content-length" in headers:
+        # Two lengths: what comes behind such an answer can't be trusted to be the next one.
+        keeps_alive = False
     return Head(status, headers, end + 4, keeps_alive)
 
 
@@ -86,17 +90,24 @@ def open_body(head: Head) -> Body:
     """What finds the end of the body that this head announces.
 
     Raises:
-        NotHttpError: a length that is none, or a compressed body, which nobody asked for.
+        NotHttpError: a length that is none, several lengths, or a body that is compressed or
+            coded, which nobody asked for.
     """
+    if head.status in (204, 304):
+        return _SizedBody(head.end, 0)
     if head.headers.get("content-encoding", "identity").lower() != "identity":
         raise NotHttpError(f"the body is compressed ({head.headers['content-encoding'][:40]})")
-    if "chunked" in head.headers.get("transfer-encoding", "").lower():
+    coding = head.headers.get("transfer-encoding", "identity").lower()
+    if coding == "chunked":
         return _ChunkedBody(head.end)
-    length = head.headers.get("content-length")
-    if head.status in (204, 304):
-        length = "0"
-    if length is None:
+    if coding != "identity":
+        raise NotHttpError(f"a transfer-encoding of {coding[:40]!r}")
+    if "content-length" not in head.headers:
         return _OpenBody(head.end)
+    # A header that came twice is a list; a length may come twice if it is the same.
+    length, *others = {part.strip() for part in head.headers["content-length"].split(",")}
+    if others:
+        raise NotHttpError("two different content-lengths")
     if not (length.isascii() and length.isdigit() and len(length) < 16):
         raise NotHttpError(f"a content-length of {length[:40]!r}")
     return _SizedBody(head.end, int(length))
@@ -127,6 +138,16 @@ def body_marks(
     return marks
 
 
+def _read_headers(lines: bytes) -> dict[str, str]:
+    """The headers by lower-case name; the values of one that came again are joined by commas."""
+    headers: dict[str, str] = {}
+    for raw in lines.split(b"\r\n"):
+        name, _, value = raw.decode("latin-1").partition(":")
+        name, value = name.strip().lower(), value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
 class _ChunkedBody:
     """A body in chunks; ends with an empty one."""
 
@@ -137,40 +158,43 @@ class _ChunkedBody:
 
     def is_whole(self, received: bytearray) -> bool:
         while self.end is None:
-            limit = self._position + _MOST_SIZE_LINE_BYTES
-            line_end = received.find(b"\r\n", self._position, limit)
-            if line_end < 0:
-                if len(received) >= limit:
-                    raise NotHttpError("a chunk without a size")
+            line = _SIZE_LINE.match(received, self._position)
+            if line is None:
+                self._check_start(received)
                 return False
-            line = received[self._position : line_end]
-            size = _chunk_size(line)
-            if size is None:
-                raise NotHttpError(f"a chunk of size {bytes(line[:40])!r}")
-            if size == 0:
-                return self._pass_trailers(received, line_end)
-            start, end = line_end + 2, line_end + 2 + size
+            start, end = line.end(), line.end() + int(line[1], 16)
+            if start == end:
+                return self._pass_trailers(received, start)
             if len(received) < end + 2:
                 return False
-            if received[end : end + 2] != b"\r\n":
+            if not received.startswith(b"\r\n", end):
                 raise NotHttpError("a chunk longer than its size")
             self.pieces.append((start, end))
             self._position = end + 2
         return True
 
     def settle(self, received: bytearray, *, closed: bool) -> bool:
-        line_end = received.find(b"\r\n", self._position, self._position + _MOST_SIZE_LINE_BYTES)
-        if self.end is None and line_end >= 0:
-            size = _chunk_size(received[self._position : line_end]) or 0
-            end = min(len(received), line_end + 2 + size)
-            if end > line_end + 2:
-                self.pieces.append((line_end + 2, end))
+        line = _SIZE_LINE.match(received, self._position)
+        if self.end is None and line is not None:
+            end = min(len(received), line.end() + int(line[1], 16))
+            if end > line.end():
+                self.pieces.append((line.end(), end))
             self._position = len(received)
         return self.end is not None
 
-    def _pass_trailers(self, received: bytearray, line_end: int) -> bool:
-        end = received.find(b"\r\n\r\n", line_end)
+    def _check_start(self, received: bytearray) -> None:
+        """Refuse what can't become the first line of a chunk, whatever follows."""
+        limit = self._position + _MOST_SIZE_LINE_BYTES
+        if received.find(b"\n", self._position, limit) >= 0 or len(received) >= limit:
+            shown = bytes(received[self._position : self._position + 40])
+            raise NotHttpError(f"a chunk whose size is no number: {shown!r}")
+
+    def _pass_trailers(self, received: bytearray, start: int) -> bool:
+        # Trailers may be none: then the line break before them is that of the size.
+        end = received.find(b"\r\n\r\n", start - 2)
         if end < 0:
+            if len(received) - start > _MOST_HEAD_BYTES:
+                raise NotHttpError("the trailers do not end")
             return False
         self.end = end + 4
         return True
@@ -207,14 +231,3 @@ class _OpenBody:
     def settle(self, received: bytearray, *, closed: bool) -> bool:
         self.pieces = [(self.pieces[0][0], len(received))]
         return closed
-
-
-def _chunk_size(line: bytearray) -> int | None:
-    """The size that a chunk's first line gives; None if it gives none."""
-    if b";" in line:
-        line = line.partition(b";")[0]
-    try:
-        # Signs and underscores, which Python would take, are not alphanumeric.
-        return int(line, 16) if len(line) < 16 and line.isalnum() else None
-    except ValueError:
-        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any, Final
 
 from edge_agentic.chat.generic import flatten
@@ -21,8 +22,8 @@ _RECORDED_REASONING: Final = "reasoning_content"
 class RequestWriter:
     """Writes the JSON bodies of streamed, greedy requests to one model.
 
-    A conversation repeats its messages in every turn; each is rendered once and kept until
-    the next conversation.
+    A conversation repeats its messages in every turn, so what was written last is kept and the
+    new ones are added to it.
     """
 
     def __init__(self, model: str, dialect: Dialect, *, constrained: bool) -> None:
@@ -35,9 +36,8 @@ class RequestWriter:
                 for a model without a form of its own, and hold the answer to their schemas.
         """
         self._dialect, self._constrained = dialect, constrained
-        self._start = dump_line({"model": model})[:-1]
-        self._conversation: str | None = None
-        self._rendered: dict[int, tuple[Message, str]] = {}
+        self._start = (dump_line({"model": model})[:-1] + ',"messages":[').encode()
+        self._written: tuple[Sequence[Message], bytes] = ((), b"")
 
     def body(self, request: ChatRequest) -> bytes:
         """The body of one request.
@@ -45,24 +45,21 @@ class RequestWriter:
         Raises:
             ValueError: the messages hold what JSON or UTF-8 has no form for.
         """
-        messages = ",".join(self._messages(request))
-        settings = dump_line(self._settings(request))[1:]
-        return f'{self._start},"messages":[{messages}],{settings}'.encode()
+        settings = dump_line(self._settings(request))[1:].encode()
+        return b"".join((self._start, self._messages(request), b"],", settings))
 
-    def _messages(self, request: ChatRequest) -> Sequence[str]:
+    def _messages(self, request: ChatRequest) -> bytes:
         if self._constrained:
-            return [dump_line(message) for message in flatten(request.messages, request.tools)]
-        if request.conversation_id != self._conversation:
-            self._conversation, self._rendered = request.conversation_id, {}
-        return [self._message(message) for message in request.messages]
-
-    def _message(self, message: Message) -> str:
-        # The message is kept along with its text: no other can have its identity meanwhile.
-        known = self._rendered.get(id(message))
-        if known is None:
-            text = dump_line(in_dialect(message, self._dialect.history_reasoning))
-            known = self._rendered[id(message)] = (message, text)
-        return known[1]
+            return _dump_messages(flatten(request.messages, request.tools))
+        before, written = self._written
+        # Only the very same messages: equal ones may differ in JSON, as 1 and true do.
+        if len(before) > len(request.messages) or not all(map(is_, before, request.messages)):
+            before, written = (), b""
+        reasoning = self._dialect.history_reasoning
+        new = [in_dialect(message, reasoning) for message in request.messages[len(before) :]]
+        parts = [part for part in (written, _dump_messages(new)) if part]
+        self._written = (tuple(request.messages), b",".join(parts))
+        return self._written[1]
 
     def _settings(self, request: ChatRequest) -> JsonObject:
         """Everything but the model and the messages."""
@@ -105,6 +102,11 @@ def in_dialect(message: Message, reasoning_field: str | None) -> Mapping[str, An
     if reasoning_field is not None:
         kept[reasoning_field] = message[_RECORDED_REASONING]
     return kept
+
+
+def _dump_messages(messages: Sequence[Mapping[str, Any]]) -> bytes:
+    """The messages as the inside of a JSON list."""
+    return dump_line(messages)[1:-1].encode()
 
 
 def _response_format(schema: JsonObject, dialect: Dialect) -> JsonObject:
