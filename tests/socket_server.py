@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterable, Sequence
@@ -28,15 +29,20 @@ Step = bytes | float | Act
 class SocketServer:
     """Plays one script for each request, in order; a context manager."""
 
-    def __init__(self, *scripts: Sequence[Step]) -> None:
+    def __init__(
+        self, *scripts: Sequence[Step], host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+    ) -> None:
         self.requests: list[tuple[str, bytes]] = []
         """Head and body of each request."""
         self.connections = 0
         self._scripts = list(scripts)
         self._stop = threading.Event()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family)
         self._listener.settimeout(0.05)
-        self.endpoint = Endpoint("http", "127.0.0.1", self._listener.getsockname()[1], "/v1")
+        self._tls = tls
+        scheme, port = "https" if tls else "http", self._listener.getsockname()[1]
+        self.endpoint = Endpoint(scheme, host, port, "/v1")
         self._thread = threading.Thread(target=self._serve)
 
     def __enter__(self) -> SocketServer:
@@ -55,8 +61,16 @@ class SocketServer:
             except TimeoutError:
                 continue
             self.connections += 1
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connection.settimeout(5)
+                try:
+                    connection = self._tls.wrap_socket(connection, server_side=True)
+                except OSError:
+                    # The client trusts no certificate of this server's.
+                    connection.close()
+                    continue
             with connection:
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 connection.settimeout(0.05)
                 self._converse(connection)
 

@@ -147,6 +147,12 @@ class OpenAIConnection:
             return Failure(
                 Fault.REFUSED, f"{self._endpoint.url} does not answer within {timeout_s:g} s"
             )
+        except ssl.SSLCertVerificationError as error:
+            return Failure(
+                Fault.REFUSED,
+                f"{self._endpoint.url}: its certificate is not trusted ({error.verify_message}); "
+                "the environment variable SSL_CERT_FILE can name another authority's",
+            )
         except ssl.SSLError as error:
             return Failure(
                 Fault.REFUSED, f"{self._endpoint.url}: TLS failed ({error.reason or error})"
@@ -215,14 +221,14 @@ class OpenAIConnection:
                 now_ns = clock()
                 if not piece:
                     return self._closed(received, is_done)
+                if deadline_ns is not None and now_ns >= deadline_ns:
+                    raise TimeoutError
                 data += piece
                 reads.append((len(data), now_ns))
                 if self._is_whole(received):
                     return None
                 if len(data) > MOST_BYTES:
                     return Failure(Fault.TOO_LARGE, f"more than {MOST_BYTES >> 20} MiB came")
-                if deadline_ns is not None and now_ns >= deadline_ns:
-                    raise TimeoutError
                 if last_event is not None and not is_done:
                     from_where = max(0, len(data) - len(piece) - len(last_event))
                     if data.find(last_event, from_where) >= 0:
