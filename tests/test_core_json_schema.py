@@ -48,7 +48,7 @@ RIGHT: dict[str, list[Any]] = {
     ],
 }
 DOCUMENTS = [(path, document) for path, documents in RIGHT.items() for document in documents]
-STRANGE = (None, True, 0, -1, 1.0, 1.5, 1e300, "", "x", "user", "function", [], {}, [None], {"x": 1})
+STRANGE: tuple[Any, ...] = (None, True, 0, -1, 1.0, 1.5, "", "x", "user", [], {}, [None], {"x": 1})
 
 
 def schema(path: str) -> dict[str, Any]:

@@ -95,9 +95,12 @@ def _properties(parts: Mapping[str, JsonObject], schema: JsonObject, root: JsonO
 
 def _additional(part: bool | JsonObject, schema: JsonObject, root: JsonObject) -> _Check:
     named = frozenset(schema.get("properties", ()))
-    follows = (lambda _: part) if isinstance(part, bool) else _compile(part, root)
-    return lambda value: type(value) is not dict or all(
-        name in named or follows(item) for name, item in value.items()
+    if isinstance(part, bool):
+        return lambda value: part or type(value) is not dict or named >= value.keys()
+    follows = _compile(part, root)
+    return lambda value: (
+        type(value) is not dict
+        or all(name in named or follows(item) for name, item in value.items())
     )
 
 
