@@ -115,7 +115,8 @@ def _run(trace: Path, url: str, out: Path) -> Cost:
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-c", program, *words, "--out", str(out)],
-        os.environ,
+        # Installed packages have their bytecode beside them; the first short run writes it.
+        {**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
         file_actions=quiet,
     )
     _, status, usage = os.wait4(pid, 0)
