@@ -125,13 +125,13 @@ def conversation(turns: int) -> Iterator[list[Message]]:
     """Growing prompts of an agent that reads what its commands say."""
     messages: list[Message] = [
         {"role": "system", "content": "You mend programs. Run commands until the tests pass."},
-        {"role": "user", "content": "The parser fails on its last line. Find out why. " * 8},
+        {"role": "user", "content": "The parser fails on its last line. Find out why. " * 2},
     ]
     for turn in range(turns):
         yield list(messages)
         messages += [
             {"role": "assistant", "content": f"Let me look at line {turn * 40} first."},
-            {"role": "user", "content": "".join(RESULT.format(line=turn + i) for i in range(5))},
+            {"role": "user", "content": "".join(RESULT.format(line=turn + i) for i in range(2))},
         ]
 
 
