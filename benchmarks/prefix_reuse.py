@@ -27,9 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from edge_agentic.chat.template import ChatTemplate
 from edge_agentic.core.messages import Message
 from edge_agentic.engine.api import ChatRequest
-from edge_agentic.engine.llama_model import LlamaModel, MemoryKind
+from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.llama_runtime import LlamaRuntime, RuntimeSettings
 from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
+from edge_agentic.engine.memory_kind import MemoryKind
 from edge_agentic.engine.prefix_cache import common_prefix
 from tests.tiny_gguf import ARCHITECTURES, Kind, build
 

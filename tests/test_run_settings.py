@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.engine.choices import EngineKind
+from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
+from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
 from edge_agentic.run.settings import EngineSettings, RunSettings
+
+LOOKUP = DraftSettings(DraftKind.LOOKUP)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +27,11 @@ from edge_agentic.run.settings import EngineSettings, RunSettings
         ({"model": "m.gguf", "gpu_layers": -5}, "--gpu-layers must be from -1"),
         ({"kind": EngineKind.SCRIPTED, "threads": 1}, "--threads belongs to --engine llamacpp"),
         ({"kind": EngineKind.SCRIPTED, "context_tokens": 9}, "--context belongs to --engine"),
+        ({"kind": EngineKind.SCRIPTED, "tool_grammar": ToolGrammar.ON}, "--tool-grammar belongs"),
+        ({"kind": EngineKind.SCRIPTED, "reasoning": Reasoning.ON}, "--reasoning belongs to"),
+        ({"kind": EngineKind.SCRIPTED, "draft": LOOKUP}, "--draft belongs to --engine llamacpp"),
+        ({"model": "m.gguf", "prefix_snapshots": -1}, "--prefix-snapshots must be from 0 to 1000"),
+        ({"model": "m.gguf", "prefix_snapshot_mib": -1}, "--prefix-snapshot-mib must be from 0"),
     ],
 )
 def test_engine_options_that_contradict_each_other(options: dict[str, Any], said: str) -> None:

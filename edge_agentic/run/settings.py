@@ -9,6 +9,7 @@ from typing import Final
 from bfcl_gate.early import MAX_ERROR_RATE
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.choices import (
     MAX_CONTEXT_TOKENS,
     MAX_THREADS,
@@ -19,7 +20,6 @@ from edge_agentic.engine.choices import (
 )
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
-from edge_agentic.replay.policy import ReplayPolicy
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
@@ -63,6 +63,9 @@ class EngineSettings:
                     "--context": self.context_tokens,
                     "--threads": self.threads,
                     "--gpu-layers": self.gpu_layers,
+                    "--tool-grammar": (
+                        None if self.tool_grammar is ToolGrammar.REFERENCE else self.tool_grammar
+                    ),
                     "--tool-format": self.tool_format,
                     "--reasoning": None if self.reasoning is Reasoning.OFF else self.reasoning,
                     "--prefix-snapshots": self.prefix_snapshots,
