@@ -3,8 +3,7 @@
 Each turn is answered twice, by an engine that drafts and by one that does not, in turns. Both
 give the same text, but for close calls: with several threads, llama.cpp adds up the attention of
 a single token in another order than that of a batch. With --threads 1 all answers are the same.
-The speed-up is the ratio of decode times (first to last token) over
-all turns.
+The speed-up is the ratio of decode times (first to last token) over all turns.
 
     python benchmarks/drafting.py MODEL [--pack edge-mini] [--tokens 4 --tokens 8] [--json]
 """

@@ -27,9 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from edge_agentic.chat.template import ChatTemplate
 from edge_agentic.core.messages import Message
 from edge_agentic.engine.api import ChatRequest
-from edge_agentic.engine.llama_model import LlamaModel, MemoryKind
+from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.llama_runtime import LlamaRuntime, RuntimeSettings
 from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
+from edge_agentic.engine.memory_kind import MemoryKind
 from edge_agentic.engine.prefix_cache import common_prefix
 from tests.tiny_gguf import ARCHITECTURES, Kind, build
 
@@ -125,13 +126,13 @@ def conversation(turns: int) -> Iterator[list[Message]]:
     """Growing prompts of an agent that reads what its commands say."""
     messages: list[Message] = [
         {"role": "system", "content": "You mend programs. Run commands until the tests pass."},
-        {"role": "user", "content": "The parser fails on its last line. Find out why. " * 8},
+        {"role": "user", "content": "The parser fails on its last line. Find out why. " * 2},
     ]
     for turn in range(turns):
         yield list(messages)
         messages += [
             {"role": "assistant", "content": f"Let me look at line {turn * 40} first."},
-            {"role": "user", "content": "".join(RESULT.format(line=turn + i) for i in range(5))},
+            {"role": "user", "content": "".join(RESULT.format(line=turn + i) for i in range(2))},
         ]
 
 

@@ -48,6 +48,16 @@ CASES = [
     (LLAMA, '[[{"', None),
     (MISTRAL, "[THINK][TOOL_CALLS][/THINK][TOOL_CALLS]", "[TOOL_CALLS]"),
     (MISTRAL, "[TOOL_CALL][TOOL_CALLS]", "[TOOL_CALLS]"),
+    (
+        ToolFormat.COMMAND_R,
+        "<|START_THINKING|><|START_ACTION|><|END_THINKING|><|START_ACTION|>",
+        "<|START_ACTION|>",
+    ),
+    (
+        ToolFormat.GEMMA4,
+        "<|channel>thought<|tool_call><channel|><|tool_call>",
+        "<|tool_call>",
+    ),
     (GENERIC, '{"', '{"'),
     (GENERIC, "<tool_call>", None),
 ]

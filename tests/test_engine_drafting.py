@@ -51,21 +51,32 @@ def test_lookup_proposes_what_followed_before(
 
 def test_a_token_of_whose_bytes_others_are_made_is_no_match() -> None:
     drafter = LookupDrafter()
-    # The bytes of (1, 0) also stand across the bounds of 256 and 0.
-    drafter.begin([256, 0, 7, 1, 0], 0)
+    # The bytes of (1, 0) also stand across the bounds of (256, 0, 0).
+    drafter.begin([256, 0, 0, 7, 1, 0], 0)
     assert list(drafter.propose(1)) == []
 
 
-@pytest.mark.parametrize(("kind", "tokens"), [(DraftKind.LOOKUP, 8), (DraftKind.MTP, 3)])
-def test_each_kind_has_its_own_number_of_tokens(kind: DraftKind, tokens: int) -> None:
-    assert draft_settings(kind, None).to_json() == {"kind": kind.value, "tokens": tokens}
-    assert draft_settings(kind, 5).rollback_tokens == 5
+@pytest.mark.parametrize(
+    ("kind", "given", "tokens"),
+    [(DraftKind.LOOKUP, None, 8), (DraftKind.MTP, None, 3), (DraftKind.MTP, 5, 5)],
+)
+def test_each_kind_has_its_own_number_of_tokens_unless_told(
+    kind: DraftKind, given: int | None, tokens: int
+) -> None:
+    settings = draft_settings(kind, given)
+    assert settings.to_json() == {"kind": kind.value, "tokens": tokens}
+    assert settings.rollback_tokens == tokens
 
 
 @pytest.mark.parametrize("tokens", [0, -1, 65])
 def test_impossible_numbers_of_drafted_tokens_are_refused(tokens: int) -> None:
     with pytest.raises(BadInputError, match="--draft-tokens must be from 1 to 64"):
         draft_settings(DraftKind.LOOKUP, tokens)
+
+
+def test_a_number_of_drafted_tokens_without_drafts_is_refused() -> None:
+    with pytest.raises(BadInputError, match="--draft-tokens goes with --draft lookup"):
+        draft_settings(DraftKind.OFF, 4)
 
 
 def answer(

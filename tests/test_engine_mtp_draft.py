@@ -19,7 +19,7 @@ from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion, FinishReason
 from edge_agentic.engine.choices import DraftKind
 from edge_agentic.engine.decoding import DecodeLimits, DecodeLoop
-from edge_agentic.engine.drafting import DraftSettings, draft_settings
+from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.llama_runtime import LlamaRuntime, RuntimeSettings, Snapshot
 from edge_agentic.engine.llama_sampler import Sampler
@@ -270,13 +270,3 @@ def test_batches_too_small_for_a_draft_are_refused_instead_of_crashing(
 ) -> None:
     with pytest.raises(BadInputError, match=r"drafts of 3 tokens need .* at least 5"):
         RuntimeSettings(2048, batch, micro_batch, threads=1, rollback_tokens=3)
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "tokens"),
-    [(DraftKind.LOOKUP, None, 8), (DraftKind.MTP, None, 3), (DraftKind.MTP, 5, 5)],
-)
-def test_each_kind_drafts_its_own_number_of_tokens_unless_told(
-    kind: DraftKind, given: int | None, tokens: int
-) -> None:
-    assert draft_settings(kind, given).tokens == tokens

@@ -14,9 +14,10 @@ import pytest
 from edge_agentic.chat.template import ChatTemplate
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
-from edge_agentic.engine.llama_model import LlamaModel, MemoryKind
+from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.llama_runtime import LlamaRuntime, RuntimeSettings, Snapshot
 from edge_agentic.engine.llama_sampler import Sampler
+from edge_agentic.engine.memory_kind import MemoryKind
 from edge_agentic.engine.prefix_cache import PrefixCache, Reuse, SnapshotLimits
 from edge_agentic.engine.prompt import Prompt, build_prompt
 from tests.tiny_gguf import ARCHITECTURES, build

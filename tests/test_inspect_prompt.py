@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,22 @@ def test_a_file_without_a_tokenizer_is_one_line_and_exit_code_2(
     done = subprocess.run([*cli, *map(str, words)], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: {path}: the file has no tokenizer; take one that has it\n"
+
+
+@pytest.mark.parametrize("package", ["llama_cpp", "jinja2"])
+def test_without_the_engines_packages_it_says_what_to_install(
+    package: str, model: Path, trace: Path
+) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None; "
+        "from edge_agentic.cli.main import main; main()"
+    )
+    words = ["inspect", "prompt", "-m", model, "--pack", trace, "--conversation", "c"]
+    command = [sys.executable, "-c", code, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (6, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert "run: pip install 'edge-agentic[llamacpp]'" in done.stderr
 
 
 def with_template(path: Path, source: str) -> Path:

@@ -423,6 +423,14 @@ def test_an_answer_of_another_length_than_was_forced_makes_the_run_invalid() -> 
     assert "turn 2 of 'fix-parser', 5 tokens for 6" in reason
 
 
+def test_under_exact_a_turn_without_a_forced_length_makes_the_run_invalid() -> None:
+    events = whole_run([turn(1, forced_tokens=5), turn(2)])
+    assert summarise(events)["valid"]
+    next(e for e in events if e["event"] == "replay_started")["policy"] = "exact"
+    (reason,) = summarise(events)["invalid_reasons"]
+    assert "turn 2 of 'fix-parser', 5 tokens for a length that is not recorded" in reason
+
+
 def test_tool_time_is_that_of_turns_with_tools_and_fidelity_that_of_compared_calls() -> None:
     turns = [
         turn(1, tools=[tool(), tool(matches_record=False)]),

@@ -9,12 +9,12 @@ import pytest
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.outcome import Outcome
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.llama_runtime import RuntimeSettings
 from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
 from edge_agentic.engine.scripted import ScriptedEngine
 from edge_agentic.replay.lengths import recorded_lengths
 from edge_agentic.replay.player import ReplayLimits, ReplayPlan, TurnRecord, play
-from edge_agentic.replay.policy import ReplayPolicy
 from edge_agentic.trace.pack import TracePack, load_pack
 from tests.tiny_gguf import build
 from tests.trace_samples import calls, results, says, user, write

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
+from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
 from edge_agentic.run.server_settings import ServerOptions
 from edge_agentic.run.settings import EngineSettings, RunSettings
 
 URL = ServerOptions(base_url="http://127.0.0.1:8080")
+LOOKUP = DraftSettings(DraftKind.LOOKUP)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,11 @@ URL = ServerOptions(base_url="http://127.0.0.1:8080")
             {"kind": EngineKind.OPENAI, "server": URL, "tool_grammar": ToolGrammar.AUTO},
             "--tool-grammar auto belongs to --engine llamacpp",
         ),
+        ({"kind": EngineKind.SCRIPTED, "tool_grammar": ToolGrammar.ON}, "--tool-grammar belongs"),
+        ({"kind": EngineKind.SCRIPTED, "reasoning": Reasoning.ON}, "--reasoning belongs to"),
+        ({"kind": EngineKind.SCRIPTED, "draft": LOOKUP}, "--draft belongs to --engine llamacpp"),
+        ({"model": "m.gguf", "prefix_snapshots": -1}, "--prefix-snapshots must be from 0 to 1000"),
+        ({"model": "m.gguf", "prefix_snapshot_mib": -1}, "--prefix-snapshot-mib must be from 0"),
     ],
 )
 def test_engine_options_that_contradict_each_other(options: dict[str, Any], said: str) -> None:

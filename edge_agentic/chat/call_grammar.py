@@ -132,13 +132,13 @@ def _each(call: Callable[[_Function], Grammar], between: Grammar, opening: Gramm
     return answer
 
 
-def _listed(opens: Sequence[str], close: str) -> _Answer:
-    """Calls in a JSON list behind one of some marks."""
+def _listed(tool_format: ToolFormat, close: str = "") -> _Answer:
+    """Calls in a JSON list behind one of the marks that calls of a form start with."""
 
     def answer(functions: Sequence[_Function], several: bool) -> Grammar:
         call = either([_json_call(function) for function in functions])
         calls = _list(call) if several else chain("[", SPACE, call, "]", SPACE)
-        return chain(either([Text(mark) for mark in opens]), SPACE, calls, close)
+        return chain(either([Text(mark) for mark in call_starts(tool_format)]), SPACE, calls, close)
 
     return answer
 
@@ -157,7 +157,7 @@ def _functionary_call(function: _Function) -> Grammar:
 
 
 _MISTRAL_NAME: Final = re.compile(r'[^\s\[\]{}"]+')
-_MISTRAL_LIST: Final = _listed(["[TOOL_CALLS]"], "")
+_MISTRAL_LIST: Final = _listed(ToolFormat.MISTRAL)
 
 
 def _mistral(functions: Sequence[_Function], several: bool) -> Grammar:
@@ -240,8 +240,8 @@ _ANSWERS: Final[Mapping[ToolFormat, _Answer]] = {
     ToolFormat.QWEN3_XML: _each(_qwen3_xml_call, LINE_FEED, Text("")),
     ToolFormat.LLAMA3_JSON: _each(_llama3_call, chain(";", SPACE), Maybe(Text("<|python_tag|>"))),
     ToolFormat.MISTRAL: _mistral,
-    ToolFormat.APRIEL: _listed(["<tool_calls>"], "</tool_calls>"),
+    ToolFormat.APRIEL: _listed(ToolFormat.APRIEL, "</tool_calls>"),
     ToolFormat.FUNCTIONARY_3_1: _each(_functionary_call, LINE_FEED, Text("")),
-    ToolFormat.GRANITE: _listed(["<|tool_call|>", "<tool_call>"], ""),
-    ToolFormat.NEMOTRON: _listed(["<TOOLCALL>"], "</TOOLCALL>"),
+    ToolFormat.GRANITE: _listed(ToolFormat.GRANITE),
+    ToolFormat.NEMOTRON: _listed(ToolFormat.NEMOTRON, "</TOOLCALL>"),
 }

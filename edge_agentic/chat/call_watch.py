@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from edge_agentic.chat.formats.mistral import MISTRAL
-from edge_agentic.chat.formats.reading import THINK
-from edge_agentic.chat.tool_calls import call_starts
+from edge_agentic.chat.tool_calls import call_starts, reasoning_tags
 from edge_agentic.chat.tool_format import ToolFormat
 
 
@@ -28,7 +26,7 @@ class CallWatch:
             prompt: what the answer goes on from; where reasoning is opened at its end, the
                 answer starts with reasoning.
         """
-        starts, thoughts = call_starts(tool_format), _THOUGHTS.get(tool_format, THINK)
+        starts, thoughts = call_starts(tool_format), reasoning_tags(tool_format)
         marks = [mark for mark in starts if mark not in _BRACKETS]
         self._marks = re.compile(
             rb"(?P<think>%s)|(?P<thought>%s)|(?P<call>%s)"
@@ -90,7 +88,6 @@ class CallWatch:
 _BRACKETS: Final = ("{", "[")
 _BARE: Final = re.compile(rb'(\[?)\s*\{\s*"')
 _BARE_START: Final = re.compile(rb"\[?\s*(?:\{\s*)?")
-_THOUGHTS: Final[Mapping[ToolFormat, Mapping[str, str]]] = {ToolFormat.MISTRAL: MISTRAL.thoughts}
 
 
 def _any_of(tags: Iterable[str]) -> bytes:

@@ -61,6 +61,11 @@ def call_starts(tool_format: ToolFormat) -> tuple[str, ...]:
     return _FORMS[tool_format].starts
 
 
+def reasoning_tags(tool_format: ToolFormat) -> Mapping[str, str]:
+    """The opening tags of reasoning in texts of this form, each with its closing tag."""
+    return _FORMS[tool_format].thoughts
+
+
 def parse(
     text: str, tool_format: ToolFormat, *, id_prefix: str, tools: Sequence[ToolSpec] = ()
 ) -> ParsedText:

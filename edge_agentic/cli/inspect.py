@@ -36,6 +36,7 @@ def model(
     Reads only the header of the file, and checks that its weights are all there.
     """
     from edge_agentic.core.jsonio import dump_pretty
+    from edge_agentic.core.text import printable
     from edge_agentic.engine.gguf import read_gguf
     from edge_agentic.engine.model_report import model_report
     from edge_agentic.engine.model_store import resolve_model
@@ -43,7 +44,7 @@ def model(
 
     report = model_report(read_gguf(resolve_model(gguf)), context)
     if json:
-        typer.echo(dump_pretty(report), nl=False)
+        typer.echo(printable(dump_pretty(report)), nl=False)
         return
     for line in render_model(report):
         typer.echo(line)
@@ -69,10 +70,12 @@ def prompt(
     from edge_agentic.core.jsonio import dump_pretty
     from edge_agentic.core.text import printable
     from edge_agentic.engine.model_store import resolve_model
-    from edge_agentic.engine.prompt_report import prompt_report
+    from edge_agentic.engine.requirement import importing_llamacpp
     from edge_agentic.report.prompt import prompt_lines
     from edge_agentic.trace.pack import load_pack
 
+    with importing_llamacpp():
+        from edge_agentic.engine.prompt_report import prompt_report
     report = prompt_report(
         resolve_model(model),
         load_pack(pack),
@@ -101,6 +104,7 @@ def calls(
     from edge_agentic.chat.call_lines import parse_call_line
     from edge_agentic.cli.inputs import read_input
     from edge_agentic.core.jsonio import dump_line, parse_lines
+    from edge_agentic.core.text import printable
 
     for line, fields in parse_lines(read_input(texts), texts):
-        typer.echo(dump_line(parse_call_line(fields, texts, line)))
+        typer.echo(printable(dump_line(parse_call_line(fields, texts, line))))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edge_agentic.chat.tool_format import ToolFormat
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.choices import (
     DEFAULT_LOOKUP_TOKENS,
     DEFAULT_MTP_TOKENS,
@@ -20,7 +21,6 @@ from edge_agentic.engine.choices import (
     ToolGrammar,
 )
 from edge_agentic.engine.server_kinds import ServerKind
-from edge_agentic.replay.policy import ReplayPolicy
 
 if TYPE_CHECKING:
     from edge_agentic.run.server_settings import ServerOptions
@@ -97,7 +97,7 @@ PrefixSnapshotMib = Annotated[
     typer.Option(help=f"Memory that they may take, MiB. [default: {DEFAULT_SNAPSHOT_MIB}]"),
 ]
 Draft = Annotated[
-    DraftKind, typer.Option(help="Draft tokens, without changing what the model answers.")
+    DraftKind, typer.Option(help="Draft tokens for the model to check: same answers, sooner.")
 ]
 DraftTokens = Annotated[
     int | None,

@@ -10,8 +10,8 @@ from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
 from edge_agentic.cli.sandbox import AllowUnsandboxed, tier_for
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
-from edge_agentic.replay.policy import ReplayPolicy
 
 DEMO_MODEL = "smollm2-135m"
 RUN_HELP = "Gate a model, replay recorded coding-agent work on it, report what was measured."

@@ -80,8 +80,10 @@ def draft_settings(kind: DraftKind, tokens: int | None) -> DraftSettings:
     """Settings of a kind, with its own number of tokens where none is given.
 
     Raises:
-        BadInputError: as `DraftSettings`.
+        BadInputError: as `DraftSettings`, or a number of tokens for no drafts.
     """
+    if kind is DraftKind.OFF and tokens is not None:
+        raise BadInputError("--draft-tokens goes with --draft lookup or --draft mtp")
     if tokens is None:
         tokens = DEFAULT_MTP_TOKENS if kind is DraftKind.MTP else DEFAULT_LOOKUP_TOKENS
     return DraftSettings(kind, tokens)

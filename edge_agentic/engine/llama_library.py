@@ -1,6 +1,7 @@
 """llama.cpp's shared library: its version, its log, and its start.
 
-Importing this module loads the library. Only the `llama_*` modules of this package import it.
+Importing this module loads the library, and so does every module that imports it, directly or not.
+Commands that run no model must not import one of them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Iterable
-from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -14,21 +13,9 @@ import llama_cpp
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.engine import llama_library
+from edge_agentic.engine.memory_kind import MemoryKind
 
 _CUT_OUT: Final = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
-
-
-class MemoryKind(str, Enum):
-    """What a model's context remembers of a token, which decides how it can be cut back."""
-
-    ATTENTION = "attention"
-    """Each token has cells of its own: any suffix can be forgotten."""
-    SLIDING_WINDOW = "sliding_window"
-    """Some layers keep the last tokens only: what left the window is gone."""
-    RECURRENT = "recurrent"
-    """One state for all tokens: nothing can be forgotten."""
-    HYBRID = "hybrid"
-    """Recurrent layers and attention layers."""
 
 
 class LlamaModel:

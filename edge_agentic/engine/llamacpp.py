@@ -33,7 +33,7 @@ from edge_agentic.engine.choices import (
 from edge_agentic.engine.decoding import DecodeLimits, DecodeLoop
 from edge_agentic.engine.drafting import Drafter, DraftSettings, LookupDrafter
 from edge_agentic.engine.gguf import GgufInfo, read_gguf
-from edge_agentic.engine.llama_model import LlamaModel, MemoryKind
+from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.llama_runtime import (
     DeadlineError,
     DecodeError,
@@ -42,6 +42,7 @@ from edge_agentic.engine.llama_runtime import (
     Snapshot,
 )
 from edge_agentic.engine.llama_sampler import NO_TOKEN, Sampler
+from edge_agentic.engine.memory_kind import MemoryKind
 from edge_agentic.engine.mtp_draft import MtpDrafter, require_head
 from edge_agentic.engine.prefix_cache import PrefixCache, Reuse, SnapshotLimits
 from edge_agentic.engine.prompt import Prompt, build_prompt
@@ -63,6 +64,11 @@ class LlamaCppSettings:
         default_factory=lambda: SnapshotLimits(DEFAULT_SNAPSHOTS, DEFAULT_SNAPSHOT_MIB * 2**20)
     )
     draft: DraftSettings = field(default_factory=DraftSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse a grammar that only a gate's reference can name."""
+        if self.tool_grammar is ToolGrammar.REFERENCE:
+            raise ValueError("an engine needs the grammar itself, not where to look it up")
 
 
 class LlamaCppEngine:

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, field
 from edge_agentic.core.clock import Clock, monotonic_ns
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import calls_to_openai
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.api import ChatRequest, Completion, Engine
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.replay.lengths import TurnKey
-from edge_agentic.replay.policy import ReplayPolicy
 from edge_agentic.replay.tools import ToolRun, run_recorded_calls
 from edge_agentic.trace.conversation import Conversation, Turn, request_messages
 from edge_agentic.trace.pack import TracePack

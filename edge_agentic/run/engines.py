@@ -10,7 +10,7 @@ import psutil
 
 from bfcl_gate.references import Floor, Reference, load_references
 from bfcl_gate.selection import PART, Selection
-from edge_agentic.core.errors import BadInputError, RequirementError
+from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.device.profile import DeviceProfile
 from edge_agentic.engine.api import Engine
@@ -24,6 +24,7 @@ from edge_agentic.engine.choices import (
 from edge_agentic.engine.gguf import GgufInfo, read_gguf
 from edge_agentic.engine.memory_check import require_memory
 from edge_agentic.engine.model_store import resolve_model
+from edge_agentic.engine.requirement import importing_llamacpp
 from edge_agentic.engine.scripted import ScriptedEngine
 from edge_agentic.run.answers import RECORDED, answer_book
 from edge_agentic.run.manifest import model_facts
@@ -133,17 +134,11 @@ def _load(
     profile: DeviceProfile,
     reference: Reference | Floor,
 ) -> Engine:
-    try:
-        # Imported here: loading llama.cpp's library takes time that other commands don't have.
+    with importing_llamacpp():
         from edge_agentic.engine import llama_library
         from edge_agentic.engine.llama_runtime import RuntimeSettings
         from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
         from edge_agentic.engine.prefix_cache import SnapshotLimits
-    except (ImportError, OSError) as error:
-        raise RequirementError(
-            f"the in-process engine needs llama-cpp-python ({error}); "
-            "run: pip install 'edge-agentic[llamacpp]'"
-        ) from None
     defaults = profile.engine
     own_context = info.context_length_tokens or defaults.context_tokens
     gpu_layers = _given(settings.gpu_layers, defaults.gpu_layers)

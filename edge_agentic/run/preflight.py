@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bfcl_gate.cases import Case
 from bfcl_gate.request import messages, tools
 from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.engine.api import Engine
+from edge_agentic.engine.api import ChatRequest, Engine
 from edge_agentic.engine.choices import EngineKind
 from edge_agentic.engine.server_kinds import Cause, ServerKind, remedy
 from edge_agentic.replay.player import ReplayPlan, turn_request
@@ -30,7 +29,8 @@ def check_context(
 ) -> None:
     """Every prompt and its answer must fit the context window.
 
-    A conversation only grows, so its last turn decides, and the turn with the longest answer.
+    A conversation grows from turn to turn, so of its turns only those decide whose answer may be
+    longer than that of every later one.
 
     Raises:
         BadInputError: one does not fit; names it and both numbers.
@@ -44,8 +44,7 @@ def check_context(
         return
     for conversation in replay.pack.conversations:
         requests = [turn_request(replay, conversation, turn) for turn in conversation.turns]
-        longest = max(requests, key=attrgetter("max_output_tokens"))
-        for request in {id(request): request for request in (requests[-1], longest)}.values():
+        for request in _deciding(requests):
             _check_fits(
                 f"conversation '{conversation.id}'",
                 engine.count_prompt_tokens(request.messages, request.tools),
@@ -79,6 +78,15 @@ def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:
                 "install them on this machine"
             )
         return sandbox.info.to_json()
+
+
+def _deciding(requests: Sequence[ChatRequest]) -> Iterator[ChatRequest]:
+    """The requests, the last one first, whose answer may be longer than that of every later one."""
+    longest = 0
+    for request in reversed(requests):
+        if request.max_output_tokens > longest:
+            longest = request.max_output_tokens
+            yield request
 
 
 def _check_fits(what: str, prompt: int | None, output: int, engine: Engine) -> None:

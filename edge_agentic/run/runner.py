@@ -14,6 +14,7 @@ from edge_agentic.core import interrupt
 from edge_agentic.core.clock import monotonic_ns, utc_now
 from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject, sha256_file
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
 from edge_agentic.engine.choices import EngineKind
@@ -31,7 +32,6 @@ from edge_agentic.replay.player import (
     TurnRecord,
     play,
 )
-from edge_agentic.replay.policy import ReplayPolicy
 from edge_agentic.replay.streams import play_at_once
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine

@@ -9,6 +9,7 @@ from typing import Final
 from bfcl_gate.early import MAX_ERROR_RATE
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.choices import (
     MAX_CONTEXT_TOKENS,
     MAX_THREADS,
@@ -19,7 +20,6 @@ from edge_agentic.engine.choices import (
 )
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
-from edge_agentic.replay.policy import ReplayPolicy
 from edge_agentic.run.server_settings import STARTED, ServerOptions
 from tools_sandbox.result import Tier
 
@@ -69,11 +69,15 @@ class EngineSettings:
                         "--gpu-layers": self.gpu_layers,
                     },
                 )
-            only_here = self.tool_grammar is ToolGrammar.AUTO
+            grammar = self.tool_grammar
+            is_scripted = self.kind is EngineKind.SCRIPTED
             _refuse(
                 EngineKind.LLAMACPP,
                 **{
-                    "--tool-grammar auto": self.tool_grammar if only_here else None,
+                    "--tool-grammar": (
+                        grammar if is_scripted and grammar is not ToolGrammar.REFERENCE else None
+                    ),
+                    "--tool-grammar auto": grammar if grammar is ToolGrammar.AUTO else None,
                     "--tool-format": self.tool_format,
                     "--reasoning": None if self.reasoning is Reasoning.OFF else self.reasoning,
                     "--prefix-snapshots": self.prefix_snapshots,
