@@ -141,6 +141,14 @@ def test_no_further_request_is_sent_on_the_connection_of_an_answer(answer: bytes
     assert server.connections == 2
 
 
+def test_a_server_that_closes_after_each_answer_meets_no_request() -> None:
+    script = [GOOD, 0.02, Act.CLOSE]
+    with SocketServer(script, script, script) as server:
+        completions = ask(server.endpoint, times=3)
+    assert [completion.content for completion in completions] == ["hello"] * 3
+    assert server.connections == 3
+
+
 def test_a_length_may_come_twice_if_it_is_the_same() -> None:
     body = b"".join(ANSWER)
     again = f"Content-Length: {len(body)}\r\n"

@@ -35,6 +35,9 @@ _CONNECT_S: Final = 10.0
 _MOST_IDLE_NS: Final = NS_PER_S
 """A connection that rested longer is opened anew: a server may be about to close it, and a
 request that meets the closing would fail without a fault of the server's."""
+_CLOSES_WITHIN_S: Final = 0.05
+"""llama.cpp's server closes a connection a moment after a streamed answer, though it announces to
+keep it. The next request would meet the closing, so a server is watched that long once."""
 _GRACE_NS: Final = NS_PER_S
 """How long the end of a response may lag behind its `[DONE]`."""
 _READ_BYTES: Final = 256 * 1024
@@ -74,6 +77,8 @@ class OpenAIConnection:
         self._socket: socket.socket | None = None
         self._tls: ssl.SSLContext | None = None
         self._used_ns = 0
+        self._keeps: bool | None = None
+        """Whether the server keeps a connection after a streamed answer; None if not seen yet."""
         secret = f"Authorization: Bearer {key.value}\r\n" if key else ""
         self._common_headers = (
             f"Host: {endpoint.authority}\r\n"
@@ -190,7 +195,10 @@ class OpenAIConnection:
         if failure is None or failure.fault is Fault.RESET:
             # A server may refuse a request before it has read it all.
             failure = self._receive(connection, received, deadline_ns, last_event)
-        return self._settle(issued_ns, received, failure)
+        exchange = self._settle(issued_ns, received, failure)
+        if last_event is not None:
+            self._keep_or_close()
+        return exchange
 
     def _send(
         self, connection: socket.socket, request: bytes, deadline_ns: int | None
@@ -276,6 +284,15 @@ class OpenAIConnection:
         pieces = body.pieces
         marks = [(count, at_ns - issued_ns) for count, at_ns in body_marks(received.reads, pieces)]
         return Exchange(issued_ns, head, body_bytes(received.data, pieces), marks, failure)
+
+    def _keep_or_close(self) -> None:
+        """After a streamed answer: close what the server is about to close itself."""
+        if self._socket is None:
+            return
+        if self._keeps is None:
+            self._keeps = not select.select([self._socket], [], [], _CLOSES_WITHIN_S)[0]
+        if not self._keeps:
+            self.close()
 
     def _left_s(self, deadline_ns: int | None) -> float | None:
         if deadline_ns is None:
