@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
+from edge_agentic.chat.call_grammar import answer_grammar
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest
+from edge_agentic.engine.gbnf import to_gbnf
+from edge_agentic.engine.openai import OpenAIEngine, ServedModel
+from edge_agentic.engine.openai_endpoint import Endpoint
 from edge_agentic.engine.openai_request import RequestWriter
 from edge_agentic.engine.server_kinds import Cause, Dialect, ServerKind, dialect_of, remedy
 
@@ -109,16 +115,32 @@ def test_there_is_a_remedy_on_every_kind_of_server(kind: ServerKind, cause: Caus
     assert remedy(kind, cause)
 
 
-@pytest.mark.parametrize(
-    ("kind", "response_format"),
-    [(ServerKind.VLLM, "json_schema"), (ServerKind.LLAMA_CPP_PYTHON, "json_object")],
-)
-def test_constrained_tools_are_part_of_the_messages(kind: ServerKind, response_format: str) -> None:
+@pytest.mark.parametrize("kind", ServerKind)
+def test_constrained_tools_are_part_of_the_messages(kind: ServerKind) -> None:
     sent = body(dialect_of(kind), constrained=True)
     assert "tools" not in sent
     assert sent["messages"][0]["role"] == "system"
     assert '"name":"f"' in sent["messages"][0]["content"]
-    assert sent["response_format"]["type"] == response_format
+    assert ("grammar" in sent) != ("response_format" in sent)
+
+
+@pytest.mark.parametrize("constraint", ["json_schema", "json_object"])
+def test_a_schema_goes_where_the_server_reads_it(constraint: str) -> None:
+    dialect = dialect_of(ServerKind.OTHER, [f"constraint={constraint}"])
+    response_format = body(dialect, constrained=True)["response_format"]
+    assert response_format["type"] == constraint
+    assert "anyOf" in response_format.get("json_schema", response_format)["schema"]
+
+
+@pytest.mark.parametrize("kind", [ServerKind.LLAMA_SERVER, ServerKind.LLAMA_CPP_PYTHON])
+def test_llama_cpp_gets_the_grammar_of_the_in_process_engine(kind: ServerKind) -> None:
+    grammar = to_gbnf(answer_grammar(ToolFormat.GENERIC, [TOOL]))
+    assert body(dialect_of(kind), constrained=True)["grammar"] == grammar
+
+
+def test_an_answer_of_a_given_length_is_not_constrained() -> None:
+    sent = body(dialect_of(ServerKind.LLAMA_SERVER), constrained=True, force_length=True)
+    assert "grammar" not in sent
 
 
 def test_a_message_that_comes_again_is_written_the_same_way() -> None:
@@ -127,3 +149,13 @@ def test_a_message_that_comes_again_is_written_the_same_way() -> None:
         request = ChatRequest("r", "c", MESSAGES[:length], (), 64)
         fresh = RequestWriter("m", dialect_of(ServerKind.VLLM), constrained=False)
         assert writer.body(request) == fresh.body(request)
+
+
+def test_a_tool_that_no_grammar_can_hold_ends_the_turn_and_not_the_run() -> None:
+    unknown = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "?"}}}}
+    kind = ServerKind.LLAMA_SERVER
+    nowhere = Endpoint("http", "127.0.0.1", 9, "/v1")
+    engine = OpenAIEngine(ServedModel(nowhere, "m", kind, dialect_of(kind), constrained=True))
+    completion = engine.generate(ChatRequest("r", "c", MESSAGES, [{"function": unknown}], 64, 5.0))
+    assert completion.outcome is Outcome.ENGINE_FAILED
+    assert "unknown type '?'" in str(completion.error)

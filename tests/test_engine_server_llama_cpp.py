@@ -7,10 +7,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import llama_cpp
 import pytest
 
 from bfcl_gate.request import messages, tools
@@ -19,7 +21,16 @@ from edge_agentic.core.outcome import Outcome
 from edge_agentic.device.profile import load_profile
 from edge_agentic.engine.api import ChatRequest, Completion, Engine
 from edge_agentic.engine.choices import EngineKind, ToolGrammar
-from edge_agentic.replay.player import ReplayLimits, ReplayPlan, TurnRecord, play
+from edge_agentic.engine.llamacpp import LlamaCppEngine
+from edge_agentic.engine.prefix_cache import common_prefix
+from edge_agentic.engine.prompt import build_prompt
+from edge_agentic.replay.player import (
+    ReplayLimits,
+    ReplayPlan,
+    TurnRecord,
+    play,
+    turn_request,
+)
 from edge_agentic.run.engines import prepare_engine
 from edge_agentic.run.gate_sets import GATE_MINI, open_gate_set
 from edge_agentic.run.server_settings import ServerOptions
@@ -31,6 +42,10 @@ CONTEXT_TOKENS = 4096
 CASES = 2
 REPLAY_S = 40.0
 """How long the in-process engine plays: on an idle machine all of edge-mini."""
+NEAR_TIE = 1.0
+"""In logits. Servers reuse other parts of a prompt than the in-process engine does, so a prompt is
+evaluated in other pieces; that alone moves the logits of a Q4 model by some tenths."""
+PLAN = ReplayPlan(load_pack("edge-mini"), ReplayLimits(None, 300.0, 20.0))
 
 SERVERS = [
     pytest.param(
@@ -94,9 +109,36 @@ def test_a_real_server_gives_the_calls_of_the_in_process_engine(
     assert [called(done) for done in served] == [called(done) for done in own]
 
 
+@dataclass(frozen=True)
+class OwnReplay:
+    """The in-process engine, and the turns of edge-mini that it played in a given time."""
+
+    engine: LlamaCppEngine
+    turns: list[TurnRecord]
+
+    def gap(self, at: int, other_text: str) -> float:
+        """How far apart, in logits, the tokens are with which another answer to a turn parts."""
+        requests = [
+            turn_request(PLAN, conversation, turn)
+            for conversation in PLAN.pack.conversations
+            for turn in conversation.turns
+        ]
+        asked, model, runtime = requests[at], self.engine.model, self.engine.runtime
+        prompt = build_prompt(
+            self.engine.template, model, asked.messages, asked.tools, find_stable=False
+        )
+        own = model.tokenize_part(self.turns[at].completion.text)
+        other = model.tokenize_part(other_text)
+        shared = common_prefix(own, other)
+        runtime.clear()
+        runtime.evaluate([*prompt.tokens, *own[:shared]], lambda: True, None)
+        size = llama_cpp.llama_vocab_n_tokens(model.vocabulary)
+        logits = llama_cpp.llama_get_logits_ith(runtime.handle, -1)[:size]
+        return abs(float(logits[own[shared]] - logits[other[shared]]))
+
+
 @pytest.fixture(scope="module")
-def own_turns(smollm2: Path, cases: Selection) -> list[TurnRecord]:
-    """The turns of edge-mini that the in-process engine plays in a given time."""
+def own_replay(smollm2: Path, cases: Selection) -> Iterator[OwnReplay]:
     end_s = time.monotonic() + REPLAY_S
     turns: list[TurnRecord] = []
     with closing(open_engine(EngineKind.LLAMACPP, smollm2, cases)) as engine:
@@ -104,23 +146,28 @@ def own_turns(smollm2: Path, cases: Selection) -> list[TurnRecord]:
             turns.append(turn)
             if time.monotonic() > end_s:
                 break
-    return turns
+        assert isinstance(engine, LlamaCppEngine)
+        yield OwnReplay(engine, turns)
 
 
 def replayed(engine: Engine) -> Iterator[TurnRecord]:
-    plan = ReplayPlan(load_pack("edge-mini"), ReplayLimits(None, 120.0, 20.0))
-    return (record for record in play(plan, engine) if isinstance(record, TurnRecord))
+    return (record for record in play(PLAN, engine) if isinstance(record, TurnRecord))
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_real_server_gives_the_calls_of_the_in_process_engine_over_edge_mini(
-    kind: EngineKind, smollm2: Path, cases: Selection, own_turns: list[TurnRecord]
+def test_over_edge_mini_a_real_server_differs_only_where_the_model_is_undecided(
+    kind: EngineKind, smollm2: Path, cases: Selection, own_replay: OwnReplay
 ) -> None:
+    own_turns = [turn.completion for turn in own_replay.turns]
     with closing(open_engine(kind, smollm2, cases)) as engine:
-        served = list(islice(replayed(engine), len(own_turns)))
-    for turn, own in zip(served, own_turns, strict=True):
-        assert turn.completion.outcome is own.completion.outcome is Outcome.OK
-        assert called(turn.completion) == called(own.completion), f"turn {turn.turn.index}"
+        served = [turn.completion for turn in islice(replayed(engine), len(own_turns))]
+    assert {completion.outcome for completion in served} == {Outcome.OK}
+    apart = [at for at, done in enumerate(served) if called(done) != called(own_turns[at])]
+    for at in apart:
+        assert own_replay.gap(at, served[at].text) < NEAR_TIE, served[at].text
+    assert len(apart) <= len(served) / 2
+    for done, own in zip(served, own_turns, strict=True):
+        assert done.tokens.prompt in (None, own.tokens.prompt)
 
 
 @pytest.mark.skipif(LLAMA_SERVER is None, reason="EDGE_AGENTIC_LLAMA_SERVER names no llama-server")

@@ -12,6 +12,7 @@ from edge_agentic.chat.generic import flatten
 from edge_agentic.chat.tool_calls import parse
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.clock import Clock, monotonic_ns
+from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import Message, ToolSpec
 from edge_agentic.core.outcome import Outcome
@@ -90,7 +91,7 @@ class OpenAIEngine:
         """
         self.context_tokens = context_tokens
         self.can_force_length = can_force_length
-        self.served, self._facts = served, facts or {}
+        self.served, self._facts, self._clock = served, facts or {}, clock
         self._connection = OpenAIConnection(served.endpoint, served.key, clock)
         self._writer = RequestWriter(served.model, served.dialect, constrained=served.constrained)
         self._counter = PromptCounter(
@@ -129,10 +130,15 @@ class OpenAIEngine:
     def generate(self, request: ChatRequest) -> Completion:
         """Answer one request; every failure of the server's is an outcome."""
         self._generations += 1
+        try:
+            body = self._writer.body(request)
+        except BadInputError as error:
+            times = TokenTimes(self._clock(), (), None)
+            return Completion(Outcome.ENGINE_FAILED, times, error=str(error))
         exchange = self._connection.exchange(
             "POST",
             self._path,
-            self._writer.body(request),
+            body,
             deadline_s=request.deadline_s,
             last_event=LAST_EVENT,
         )

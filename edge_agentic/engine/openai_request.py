@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from operator import is_
 from typing import Any, Final
 
+from edge_agentic.chat.call_grammar import answer_grammar
 from edge_agentic.chat.generic import flatten
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.jsonio import JsonObject, dump_line
-from edge_agentic.core.messages import Message
+from edge_agentic.core.messages import Message, ToolSpec
 from edge_agentic.engine.api import ChatRequest
+from edge_agentic.engine.gbnf import to_gbnf
 from edge_agentic.engine.openai_schema import answer_schema
 from edge_agentic.engine.server_kinds import Dialect
 
@@ -43,6 +46,7 @@ class RequestWriter:
         """The body of one request.
 
         Raises:
+            BadInputError: a tool has a schema that no grammar can be made from.
             ValueError: the messages hold what JSON or UTF-8 has no form for.
         """
         settings = dump_line(self._settings(request))[1:].encode()
@@ -72,7 +76,9 @@ class RequestWriter:
             dialect.token_limit: request.max_output_tokens,
         }
         if request.tools and self._constrained:
-            body["response_format"] = _response_format(answer_schema(request.tools), dialect)
+            # A constrained answer ends where its schema does, so it can't have a given length.
+            if not request.force_length:
+                body |= _constraint(request.tools, dialect)
         elif request.tools:
             body["tools"] = list(request.tools)
             if dialect.tool_choice is not None:
@@ -109,7 +115,11 @@ def _dump_messages(messages: Sequence[Mapping[str, Any]]) -> bytes:
     return dump_line(messages)[1:-1].encode()
 
 
-def _response_format(schema: JsonObject, dialect: Dialect) -> JsonObject:
+def _constraint(tools: Sequence[ToolSpec], dialect: Dialect) -> JsonObject:
+    if dialect.constraint == "grammar":
+        return {"grammar": to_gbnf(answer_grammar(ToolFormat.GENERIC, tools))}
+    schema = answer_schema(tools)
     if dialect.constraint == "json_object":
-        return {"type": "json_object", "schema": schema}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+        return {"response_format": {"type": "json_object", "schema": schema}}
+    named = {"name": "answer", "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}

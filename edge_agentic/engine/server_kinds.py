@@ -63,8 +63,8 @@ class Dialect:
     no_penalty: str | None = None
     """The name of the penalty on repetition, sent as 1: some servers set another by default."""
     constraint: str = "json_schema"
-    """How answers are held to a schema: `response_format` of this type, or `json_object` with
-    the schema beside it."""
+    """How answers are held to the functions' schemas: `response_format` of this type, `json_object`
+    with the schema beside it, or the in-process engine's own `grammar`, which llama.cpp takes."""
     cache_prompt: bool | None = None
     """Sent as `cache_prompt`; None leaves it out."""
 
@@ -137,7 +137,11 @@ _CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
         "repetition_penalty": "repetition_penalty",
         _NONE: None,
     },
-    "constraint": {"json_schema": "json_schema", "json_object": "json_object"},
+    "constraint": {
+        "json_schema": "json_schema",
+        "json_object": "json_object",
+        "grammar": "grammar",
+    },
     "cache_prompt": _SWITCH,
 }
 
@@ -151,7 +155,12 @@ _ANY: Final[Mapping[Cause, str]] = {
 
 _KINDS: Final[Mapping[ServerKind, _Facts]] = {
     ServerKind.LLAMA_SERVER: _Facts(
-        Dialect(history_reasoning="reasoning_content", parallel_tool_calls=True, cache_prompt=True),
+        Dialect(
+            history_reasoning="reasoning_content",
+            parallel_tool_calls=True,
+            constraint="grammar",
+            cache_prompt=True,
+        ),
         {
             Cause.TOOLS: (
                 "start llama-server with --jinja and, if the GGUF's own template knows no "
@@ -167,9 +176,7 @@ _KINDS: Final[Mapping[ServerKind, _Facts]] = {
         },
     ),
     ServerKind.LLAMA_CPP_PYTHON: _Facts(
-        Dialect(
-            thinking_off=None, exact=None, no_penalty="repeat_penalty", constraint="json_object"
-        ),
+        Dialect(thinking_off=None, exact=None, no_penalty="repeat_penalty", constraint="grammar"),
         {
             Cause.TOOLS: "start llama_cpp.server with --chat_format chatml-function-calling",
             Cause.REUSE: (
