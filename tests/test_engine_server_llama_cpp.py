@@ -40,8 +40,8 @@ from edge_agentic.trace.pack import load_pack
 LLAMA_SERVER = os.environ.get("EDGE_AGENTIC_LLAMA_SERVER")
 CONTEXT_TOKENS = 4096
 CASES = 2
-REPLAY_S = 40.0
-"""How long the in-process engine plays: on an idle machine all of edge-mini."""
+REPLAY_S = 20.0
+"""How long the in-process engine plays: on an idle machine half of edge-mini."""
 NEAR_TIE = 1.0
 """In logits. Servers reuse other parts of a prompt than the in-process engine does, so a prompt is
 evaluated in other pieces; that alone moves the logits of a Q4 model by some tenths."""
@@ -76,6 +76,8 @@ def open_engine(kind: EngineKind, model: Path, cases: Selection) -> Engine:
         model=str(model),
         tool_grammar=ToolGrammar.ON,
         context_tokens=CONTEXT_TOKENS,
+        # Two threads wait for each other on a busy machine.
+        threads=1,
         server=ServerOptions(server_bin=server_bin),
     )
     return prepare_engine(settings, load_profile(), None, cases, lambda line: None).engine
