@@ -42,7 +42,7 @@ CONTEXT_TOKENS = 4096
 CASES = 2
 REPLAY_S = 20.0
 """How long the in-process engine plays: on an idle machine half of edge-mini."""
-NEAR_TIE = 1.0
+NEAR_TIE = 0.5
 """In logits. Servers reuse other parts of a prompt than the in-process engine does, so a prompt is
 evaluated in other pieces; that alone moves the logits of a Q4 model by some tenths."""
 PLAN = ReplayPlan(load_pack("edge-mini"), ReplayLimits(None, 300.0, 20.0))
