@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from edge_agentic.chat.template import ChatTemplate
@@ -107,7 +107,8 @@ class LlamaCppEngine:
             require_head(self._info)
         self.model = LlamaModel(path, gpu_layers=settings.runtime.gpu_layers, draft_head=own_head)
         try:
-            self.runtime = LlamaRuntime(self.model, settings.runtime)
+            sizes = replace(settings.runtime, rollback_tokens=settings.draft.rollback_tokens)
+            self.runtime = LlamaRuntime(self.model, sizes)
             self.template = ChatTemplate(
                 self._info.chat_template,
                 reasoning=settings.reasoning is Reasoning.ON,
