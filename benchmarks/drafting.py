@@ -102,10 +102,9 @@ def main() -> None:
 def measure(path: Path, plan: ReplayPlan, draft_tokens: int, plain: LlamaCppSettings) -> Totals:
     """Answer every turn of the pack with and without drafting."""
     draft = DraftSettings(DraftKind.LOOKUP, draft_tokens)
-    sizes = replace(plain.runtime, rollback_tokens=draft.rollback_tokens)
     engines = [
         LlamaCppEngine(path, plain),
-        LlamaCppEngine(path, replace(plain, runtime=sizes, draft=draft)),
+        LlamaCppEngine(path, replace(plain, draft=draft)),
     ]
     totals = Totals()
     for conversation in plan.pack.conversations:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from edge_agentic.chat.template import ChatTemplate
 from edge_agentic.chat.tool_calls import detect_format, parse
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.clock import NS_PER_S, Clock, monotonic_ns
@@ -45,7 +45,7 @@ from edge_agentic.engine.llama_sampler import NO_TOKEN, Sampler
 from edge_agentic.engine.memory_kind import MemoryKind
 from edge_agentic.engine.mtp_draft import MtpDrafter, require_head
 from edge_agentic.engine.prefix_cache import PrefixCache, Reuse, SnapshotLimits
-from edge_agentic.engine.prompt import Prompt, build_prompt
+from edge_agentic.engine.prompt import Prompt, build_prompt, model_template
 
 
 @dataclass(frozen=True)
@@ -101,25 +101,23 @@ class LlamaCppEngine:
         self._format = _tool_format(self._info, settings.tool_format)
         self._constraint = _constraint(self._format, settings.tool_grammar)
         self._settings, self._clock = settings, clock
-        self._drafter: Drafter | None = None
         own_head = settings.draft.kind is DraftKind.MTP
         if own_head:
             require_head(self._info)
-        self.model = LlamaModel(path, gpu_layers=settings.runtime.gpu_layers, draft_head=own_head)
-        try:
-            self.runtime = LlamaRuntime(self.model, settings.runtime)
-            self.template = ChatTemplate(
-                self._info.chat_template,
-                reasoning=settings.reasoning is Reasoning.ON,
-                bos_token=self.model.bos_token,
-                eos_token=self.model.eos_token,
-                clock=clock,
-            )
+        with ExitStack() as parts:
+            gpu_layers = settings.runtime.gpu_layers
+            self.model = LlamaModel(path, gpu_layers=gpu_layers, draft_head=own_head)
+            parts.callback(self.model.close)
+            sizes = replace(settings.runtime, rollback_tokens=settings.draft.rollback_tokens)
+            self.runtime = LlamaRuntime(self.model, sizes)
+            parts.callback(self.runtime.close)
+            reasoning = settings.reasoning is Reasoning.ON
+            self.template = model_template(self._info, self.model, reasoning=reasoning, clock=clock)
             self._most_drafted = _most_drafted(self.model, self.runtime, settings.draft)
             self._drafter = _open_drafter(self.model, self.runtime, settings)
-        except BaseException:
-            self.close()
-            raise
+            if self._drafter is not None:
+                parts.callback(self._drafter.close)
+            self._parts = parts.pop_all()
         self._cache: PrefixCache[Snapshot] = PrefixCache(
             self.runtime,
             settings.snapshots,
@@ -189,11 +187,7 @@ class LlamaCppEngine:
 
     def close(self) -> None:
         """Free the model. Safe to call twice."""
-        if self._drafter is not None:
-            self._drafter.close()
-        if hasattr(self, "runtime"):
-            self.runtime.close()
-        self.model.close()
+        self._parts.close()
 
     def _sampler(self, request: ChatRequest, prompt: Prompt) -> Sampler:
         if request.force_length:

@@ -8,26 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from edge_agentic.chat.template import ChatTemplate
+from edge_agentic.core.clock import Clock, monotonic_ns
 from edge_agentic.core.messages import Message, ToolSpec
+from edge_agentic.engine.gguf import GgufInfo
+from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.prefix_cache import common_prefix
 
 _MARGIN_TOKENS: Final = 4
-
-
-class Tokenizer(Protocol):
-    """What a prompt needs of a vocabulary; `engine.llama_model.LlamaModel` has it."""
-
-    def tokenize(self, text: str) -> list[int]:
-        """Tokens of a text that starts a prompt."""
-
-    def tokenize_part(self, text: str) -> list[int]:
-        """Tokens of a text that stands within a prompt."""
-
-    def stands_alone(self, token: int) -> bool:
-        """Whether the token is cut out of the text first, so that none merges across it."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +33,26 @@ class Prompt:
     stable_tokens: int
 
 
+def model_template(
+    info: GgufInfo, model: LlamaModel, *, reasoning: bool, clock: Clock = monotonic_ns
+) -> ChatTemplate:
+    """A model's own chat template, or ChatML for a file without one.
+
+    Raises:
+        BadInputError: the template is not valid Jinja.
+    """
+    return ChatTemplate(
+        info.chat_template,
+        reasoning=reasoning,
+        bos_token=model.bos_token,
+        eos_token=model.eos_token,
+        clock=clock,
+    )
+
+
 def build_prompt(
     template: ChatTemplate,
-    tokenizer: Tokenizer,
+    model: LlamaModel,
     messages: Sequence[Message],
     tools: Sequence[ToolSpec],
     *,
@@ -54,8 +61,8 @@ def build_prompt(
     """Render and tokenise a conversation.
 
     Args:
-        template: the model's.
-        tokenizer: the model's.
+        template: its chat template.
+        model: whose vocabulary the tokens are of.
         messages: the conversation.
         tools: the offered tools.
         find_stable: also find the stable prefix, which renders the conversation once more.
@@ -64,12 +71,12 @@ def build_prompt(
         BadInputError: the template fails on the conversation.
     """
     text = template.render(messages, tools)
-    tokens = tokenizer.tokenize(text)
+    tokens = model.tokenize(text)
     if not find_stable:
         return Prompt(text, tokens, None, len(tokens))
     stable_text = template.render(messages, tools, add_generation_prompt=False)
     characters = _common_characters(text, stable_text)
-    return Prompt(text, tokens, characters, _stable_tokens(tokenizer, tokens, text, characters))
+    return Prompt(text, tokens, characters, _stable_tokens(model, tokens, text, characters))
 
 
 def _common_characters(text: str, stable_text: str) -> int:
@@ -80,17 +87,17 @@ def _common_characters(text: str, stable_text: str) -> int:
 
 
 def _stable_tokens(
-    tokenizer: Tokenizer, tokens: Sequence[int], text: str, stable_characters: int
+    model: LlamaModel, tokens: Sequence[int], text: str, stable_characters: int
 ) -> int:
     """How many tokens the next prompt will share, whatever text follows the stable prefix.
 
     A token that stands alone keeps merges on its own side. At any other place the text that
     follows may be merged with the last tokens, so the boundary steps back a little.
     """
-    rest = tokenizer.tokenize_part(text[stable_characters:])
-    if rest and tokenizer.stands_alone(rest[0]) and list(tokens[-len(rest) :]) == rest:
+    rest = model.tokenize_part(text[stable_characters:])
+    if rest and model.stands_alone(rest[0]) and list(tokens[-len(rest) :]) == rest:
         return len(tokens) - len(rest)
-    boundary = common_prefix(tokens, tokenizer.tokenize(text[:stable_characters]))
-    if boundary > 0 and tokenizer.stands_alone(tokens[boundary - 1]):
+    boundary = common_prefix(tokens, model.tokenize(text[:stable_characters]))
+    if boundary > 0 and model.stands_alone(tokens[boundary - 1]):
         return boundary
     return max(boundary - _MARGIN_TOKENS, 0)

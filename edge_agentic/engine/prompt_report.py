@@ -15,7 +15,7 @@ from edge_agentic.core.text import one_line, printable
 from edge_agentic.engine.gguf import read_gguf
 from edge_agentic.engine.llama_model import LlamaModel
 from edge_agentic.engine.prefix_cache import common_prefix
-from edge_agentic.engine.prompt import Prompt, build_prompt
+from edge_agentic.engine.prompt import Prompt, build_prompt, model_template
 from edge_agentic.trace.conversation import Conversation, request_messages
 from edge_agentic.trace.pack import TracePack
 
@@ -57,12 +57,7 @@ def prompt_report(
         raise BadInputError(f"{path}: the file has no tokenizer; take one that has it")
     model = LlamaModel(path, vocabulary_only=True)
     try:
-        template = ChatTemplate(
-            info.chat_template,
-            reasoning=reasoning,
-            bos_token=model.bos_token,
-            eos_token=model.eos_token,
-        )
+        template = model_template(info, model, reasoning=reasoning)
         prompt = _prompt(model, template, conversation, turn)
         before: Sequence[int] = []
         if turn > 1:

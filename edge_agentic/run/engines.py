@@ -157,7 +157,6 @@ def _load(
                 micro_batch_tokens=defaults.micro_batch_tokens,
                 threads=settings.threads or min(psutil.cpu_count(logical=False) or 1, MAX_THREADS),
                 gpu_layers=gpu_layers,
-                rollback_tokens=settings.draft.rollback_tokens,
             ),
             tool_grammar=_grammar(settings.tool_grammar, reference),
             tool_format=settings.tool_format,
