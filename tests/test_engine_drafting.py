@@ -22,6 +22,7 @@ from edge_agentic.engine.prefix_cache import common_prefix
 from edge_agentic.engine.prompt import build_prompt
 from edge_agentic.trace.conversation import request_messages
 from edge_agentic.trace.pack import load_pack
+from tests.tiny_gguf import Kind, build
 
 OUTPUT_TOKENS = 32
 
@@ -94,6 +95,44 @@ def answer(
             drafter.begin(prompt, 0)
             loop.run_drafted(prompt, drafter, 8)
     return loop
+
+
+class Teacher:
+    """Drafts a known answer, each third token of it wrong."""
+
+    def __init__(self, answer: Sequence[int]) -> None:
+        self.draft = [token + (at % 3 == 2) for at, token in enumerate(answer)]
+        self.at = 0
+
+    def begin(self, prompt: Sequence[int], cached: int) -> None:
+        self.at = 0
+
+    def follow(self, tokens: int) -> None: ...
+
+    def accept(self, tokens: Sequence[int]) -> None:
+        self.at += len(tokens)
+
+    def propose(self, most: int) -> Sequence[int]:
+        return self.draft[self.at : self.at + most]
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("kind", ["attention", "sliding_window", "hybrid"])
+def test_rejected_tokens_are_forgotten_on_every_memory_that_can(kind: Kind, tmp_path: Path) -> None:
+    sizes = RuntimeSettings(1024, 256, 256, threads=1, rollback_tokens=8)
+    with (
+        closing(LlamaModel(build(tmp_path / "tiny.gguf", kind))) as model,
+        closing(LlamaRuntime(model, sizes)) as runtime,
+    ):
+        prompt = model.tokenize("Count the lines of each file, then mend the parser.")
+        runtime.evaluate(prompt[:-1], lambda: True)
+        plain = answer(model, runtime, prompt, None)
+        runtime.clear()
+        runtime.evaluate(prompt[:-1], lambda: True)
+        taught = answer(model, runtime, prompt, Teacher(plain.tokens))
+    assert taught.tokens == plain.tokens
+    assert 0 < taught.accepted < taught.drafted
 
 
 def test_every_answer_of_edge_mini_is_the_same_with_and_without(smollm2: Path) -> None:

@@ -210,7 +210,7 @@ def test_an_end_token_is_not_picked_under_a_forced_length(
     assert "<|im_end|>" not in forced.text
 
 
-@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window", "hybrid"])
+@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window"])
 @pytest.mark.parametrize("tokens", [1, 8])
 def test_drafting_changes_no_token(
     kind: str,
