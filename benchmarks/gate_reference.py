@@ -17,8 +17,9 @@ from bfcl_gate.aggregate import Scores, aggregate
 from bfcl_gate.cases import gate_mini
 from bfcl_gate.checker import check
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.engine.choices import ToolGrammar
 from edge_agentic.engine.llama_runtime import RuntimeSettings
-from edge_agentic.engine.llamacpp import LlamaCppEngine
+from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.run.gate import as_answer, case_request
 from edge_agentic.run.runner import GATE_MINI_MAX_OUTPUT_TOKENS
@@ -50,7 +51,8 @@ def main() -> None:
 
 def _score(path: Path, settings: RuntimeSettings, *, constrain: bool) -> Scores:
     dataset = gate_mini()
-    engine = LlamaCppEngine(path, settings, constrain_tools=constrain)
+    grammar = ToolGrammar.ON if constrain else ToolGrammar.OFF
+    engine = LlamaCppEngine(path, LlamaCppSettings(settings, grammar))
     verdicts = []
     for case in dataset.cases:
         completion = engine.generate(case_request(case, GATE_MINI_MAX_OUTPUT_TOKENS, TIMEOUT_S))

@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 from typing import TypedDict
 
-from edge_agentic.chat.tool_calls import ToolFormat, call_starts, parse
+from edge_agentic.chat.tool_calls import call_starts, parse
+from edge_agentic.chat.tool_format import ToolFormat
 
 FACTOR = 8
 TOOLS = [

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from edge_agentic.chat.tool_calls import ToolFormat, parse
+from edge_agentic.chat.tool_calls import parse
+from edge_agentic.chat.tool_format import ToolFormat
 
 Found = list[tuple[str, dict[str, Any]]]
 

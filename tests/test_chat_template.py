@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from edge_agentic.chat.template import MAX_PROMPT_CHARACTERS, MAX_VALUE_LENGTH, ChatTemplate
+from edge_agentic.chat.template import ChatTemplate
+from edge_agentic.chat.template_bounds import MAX_PROMPT_CHARACTERS, MAX_VALUE_LENGTH
 from edge_agentic.core.clock import NS_PER_S
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
@@ -115,7 +116,6 @@ def _grow(step: str, start: str = "'a'") -> str:
         ("{{ a" + ".a" * 5000 + " }}", "compiled: RecursionError"),
         ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "failed: RecursionError"),
         ("{% block a %}{{ self.a() }}{% endblock %}", "failed: RecursionError"),
-        (_grow("[ns.x]").replace("60", "50000") + "{{ ns.x | tojson }}", "failed: RecursionError"),
         ("{{ 1 | dictsort }}", "failed: AttributeError"),
         ("{% include 'x' %}", "failed: TypeError"),
         ("{{ 2.0 ** 5000 }}", "failed: OverflowError"),
@@ -137,7 +137,7 @@ def test_whatever_a_template_raises_is_one_short_line(source: str, said: str) ->
         ("{{ '%99999999999d' % 1 }}", "very wide field"),
         ("{{ '%*d' % (10**11, 1) }}", "very wide field"),
         ("{{ '%99999999999d' | format(1) }}", "very wide field"),
-        ("{{ '%(a)s' * 100000 % {'a': 'x' * 1000000} }}", "length 100000500000 is too long"),
+        ("{{ '%(a)s' * 100000 % {'a': 'x' * 1000000} }}", r"length 100\d{9} is too long"),
         ("{{ 10 ** (10 ** 10) }}", "a number of .* bits is too large"),
         (_grow("ns.x * ns.x", "10"), "a number of .* bits is too large"),
         (_grow("ns.x + ns.x"), "length 33554432 is too long"),
@@ -147,11 +147,78 @@ def test_whatever_a_template_raises_is_one_short_line(source: str, said: str) ->
         ("{{ 1.5 | round(10**10, 'floor') }}", "No filter named 'round'"),
         ("{{ [1] | tojson(indent=10**10) }}", "indent of 10000000000"),
         ("{{ lipsum(n=10**9) }}", "'lipsum' is undefined"),
+        ("{{ '{:9999999999}'.format(1) }}", "very wide field"),
+        ("{{ '{:>{w}}'.format(1, w=10**10) }}", "very wide field"),
+        ("{{ '{a:9999999999}'.format_map({'a': 1}) }}", "very wide field"),
+        ("{{ ('{0}' * 100000).format('x' * 1000000) }}", r"length 100\d{9} is too long"),
+        ("{{ '%99999d' * 10000 % tuple }}", r"length 100\d{7} is too long"),
+        ("{{ ('a' * 10000).replace('a', 'b' * 10000) }}", "length 100000000 is too long"),
+        ("{{ ('a' * 9999) | replace('', 'b' * 10000) }}", "length 100009999 is too long"),
+        ("{{ ('b' * 100000).join(['a'] * 1000) }}", r"length 16\d{6} is too long"),
+        ("{{ (['a'] * 1000) | join('b' * 100000) }}", r"length 16\d{6} is too long"),
+        ("{{ ('a\n' * 10**6) | indent(10**6) }}", "indent of 1000000"),
+        ("{{ [1] | tojson(indent='a' * 10**6) }}", "indent of 1000000"),
+        ("{{ [1] | batch(10**9, 1) | list }}", "No filter named 'batch'"),
+        ("{{ [1] | slice(10**9) | list }}", "No filter named 'slice'"),
+        ("{{ (10 ** 100).to_bytes(10**10) }}", "'to_bytes' .* is unsafe"),
+        ("{{ {}.fromkeys(range(9), 1) }}", "'fromkeys' .* is unsafe"),
+        ("{{ range(10**9) | list }}", "Range too big"),
+        (_grow("[ns.x, ns.x]") + "{{ ns.x }}", r"length 6\d{7} is too long"),
+        (_grow("{'a': ns.x, 'b': ns.x}") + "{{ ns.x | tojson }}", r"length 6\d{7} is too long"),
+        (_grow("dict(a=ns.x, b=ns.x)") + "{{ ns.x == ns.x }}", r"length 6\d{7} is too long"),
+        (_grow("[ns.x]").replace("60", "300") + "{{ ns.x }}", "more than 200 levels"),
+        (
+            "{% macro f(x, n) %}{{ f([x, x], n - 1) if n else x }}{% endmacro %}{{ f(1, 60) }}",
+            r"length 6\d{7} is too long",
+        ),
+        (
+            "{{ range(99999) | map('string') | map('replace', '', 'x' * 999) | list | length }}",
+            r"length 6\d{7} is too long",
+        ),
+        (
+            "{% set x %}{% for _ in range(99999) %}{{ 'a' * 9999 }}{% endfor %}{% endset %}",
+            r"length 2684\d+ is too long",
+        ),
     ],
 )
 def test_a_value_that_fills_the_memory_is_refused(source: str, said: str) -> None:
     with pytest.raises(BadInputError, match=said):
         ChatTemplate(source).render(CONVERSATION, TOOLS)
+
+
+def test_a_namespace_that_holds_others_twice_and_so_on_has_a_short_text() -> None:
+    source = _grow("namespace(a=ns.x, b=ns.x)") + "{{ ns.x }}"
+    assert ChatTemplate(source).render([], []) == "<Namespace>"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''['__class__'] }}",
+        "{{ '' | attr('__class__') }}",
+        "{{ raise_exception.__globals__ }}",
+        "{{ namespace.__init__ }}",
+        "{{ self.__init__ }}",
+        "{{ environment }}{{ joined }}{{ in_time }}",
+        "{{ '{0.__class__}'.format('') }}",
+    ],
+)
+def test_nothing_of_python_can_be_seen(source: str) -> None:
+    try:
+        assert ChatTemplate(source).render(CONVERSATION, []) == ""
+    except BadInputError as error:
+        assert "unsafe" in str(error)
+
+
+def test_a_template_that_breaks_a_bound_is_not_tried_out_again_and_again() -> None:
+    seconds = itertools.count()
+    template = ChatTemplate(
+        "{% for m in messages %}{% for _ in range(2) %}{% endfor %}{% endfor %}",
+        clock=lambda: next(seconds) * NS_PER_S,
+    )
+    with pytest.raises(BadInputError, match="it takes more than 10 s"):
+        template.render(CONVERSATION, [])
+    assert next(seconds) == 12
 
 
 def test_the_limits_of_size_are_the_documented_ones() -> None:
@@ -195,5 +262,5 @@ def test_the_bounds_leave_an_ordinary_template_as_it_was() -> None:
         "{{ ' last' if loop.last }} {% endfor %}"
         "{{ '%s is %03d' % ('x', 7) }} {{ '%s' | format(1) }} {{ 2 ** 3 * 2 }} {{ [1] + [2] }}"
     )
-    rendered = ChatTemplate(source).render(CONVERSATION, TOOLS)
+    rendered = ChatTemplate(source).render(CONVERSATION, [])
     assert rendered == "1/3 2/3 3/3 last x is 007 1 16 [1, 2]"

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_agentic.chat.tool_calls import ToolFormat, call_starts, parse
+from edge_agentic.chat.tool_calls import call_starts, parse
+from edge_agentic.chat.tool_format import ToolFormat
 from tests.call_texts import LOOK, SAMPLES, TOOLS, TWO_CALLS, found, json_call, xml_call
 
 GENERIC, HERMES, XML = ToolFormat.GENERIC, ToolFormat.HERMES, ToolFormat.QWEN3_XML

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_agentic.chat.tool_calls import ToolFormat, parse
+from edge_agentic.chat.tool_calls import parse
+from edge_agentic.chat.tool_format import ToolFormat
 from tests.call_texts import found, xml_call
 
 XML, GLM = ToolFormat.QWEN3_XML, ToolFormat.GLM

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from edge_agentic.chat.tool_calls import ToolFormat, detect_format
+from edge_agentic.chat.tool_calls import detect_format
+from edge_agentic.chat.tool_format import ToolFormat
 from tests.call_texts import token
 
 HEADER = "<|start_header_id|>"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from edge_agentic.engine.context_layout import ContextLayout, MemoryKind, context_layout
+from edge_agentic.engine.context_layout import ContextLayout, context_layout
 from edge_agentic.engine.context_memory import (
     CACHE_TYPES,
     cells,
@@ -16,6 +16,7 @@ from edge_agentic.engine.context_memory import (
 )
 from edge_agentic.engine.gguf import read_gguf
 from edge_agentic.engine.hyper_parameters import UnknownSizeError
+from edge_agentic.engine.memory_kind import MemoryKind
 from tests.gguf_bytes import write
 from tests.model_shapes import qwen36_27b, shape
 

@@ -320,6 +320,15 @@ class TestCommand:
         assert (done.returncode, done.stderr) == (0, "")
         assert json.loads(done.stdout) == model_report(read_gguf(smollm2), 4096)
 
+    def test_nothing_in_the_json_can_drive_the_terminal(
+        self, cli: list[str], tmp_path: Path
+    ) -> None:
+        hostile = "\x9b2Jname\u202e"
+        path = write(tmp_path / "model.gguf", {"general.name": hostile})
+        done = self.run(cli, path, "--json")
+        assert not {"\x9b", "\u202e"} & set(done.stdout)
+        assert json.loads(done.stdout)["name"] == hostile
+
     def test_a_model_by_its_name(self, cli: list[str], smollm2: Path) -> None:
         done = self.run(cli, "smollm2-135m")
         assert (done.returncode, done.stderr) == (0, "")

@@ -13,8 +13,12 @@ from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import Message
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion, FinishReason
-from edge_agentic.engine.llama_runtime import LlamaRuntime, RuntimeSettings
-from edge_agentic.engine.llamacpp import LlamaCppEngine
+from edge_agentic.engine.choices import DraftKind, ToolGrammar
+from edge_agentic.engine.drafting import DraftSettings
+from edge_agentic.engine.llama_model import LlamaModel
+from edge_agentic.engine.llama_runtime import RuntimeSettings
+from edge_agentic.engine.llamacpp import LlamaCppEngine, LlamaCppSettings
+from edge_agentic.engine.prefix_cache import SnapshotLimits
 from tests.tiny_gguf import UINT32, build, with_number
 
 SETTINGS = RuntimeSettings(context_tokens=2048, batch_tokens=128, micro_batch_tokens=128, threads=2)
@@ -35,6 +39,7 @@ WEATHER = {
     },
 }
 
+NO_DRAFT = DraftSettings()
 OpenEngine = Callable[..., LlamaCppEngine]
 
 
@@ -42,12 +47,20 @@ OpenEngine = Callable[..., LlamaCppEngine]
 def open_engine() -> Iterator[OpenEngine]:
     engines: list[LlamaCppEngine] = []
 
-    def open_one(path: Path, constrain: bool = False, **settings: int) -> LlamaCppEngine:
-        engines.append(
-            LlamaCppEngine(
-                path, RuntimeSettings(**{**vars(SETTINGS), **settings}), constrain_tools=constrain
-            )
+    def open_one(
+        path: Path,
+        grammar: ToolGrammar = ToolGrammar.OFF,
+        snapshots: int = 4,
+        draft: DraftSettings = NO_DRAFT,
+        **sizes: int,
+    ) -> LlamaCppEngine:
+        runtime = RuntimeSettings(
+            **{**vars(SETTINGS), "rollback_tokens": draft.rollback_tokens, **sizes}
         )
+        settings = LlamaCppSettings(
+            runtime, grammar, snapshots=SnapshotLimits(snapshots, 2**30), draft=draft
+        )
+        engines.append(LlamaCppEngine(path, settings))
         return engines[-1]
 
     yield open_one
@@ -61,6 +74,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return lambda kind: build(folder / f"{kind}.gguf", kind)
 
 
+@pytest.fixture
+def smollm2_or_tiny(
+    tiny: Callable[[str], Path], request: pytest.FixtureRequest
+) -> Callable[[str], Path]:
+    """The model of a kind of memory, or the real one, which is fetched only where it is needed."""
+
+    def path_of(kind: str) -> Path:
+        path: Path = request.getfixturevalue("smollm2") if kind == "smollm2" else tiny(kind)
+        return path
+
+    return path_of
+
+
 def ask(
     engine: LlamaCppEngine,
     messages: list[Message],
@@ -69,9 +95,10 @@ def ask(
     tokens: int = 16,
     tools: list[dict[str, object]] | None = None,
     deadline_s: float | None = None,
+    force_length: bool = False,
 ) -> Completion:
     return engine.generate(
-        ChatRequest("r", conversation, messages, tools or [], tokens, deadline_s)
+        ChatRequest("r", conversation, messages, tools or [], tokens, deadline_s, force_length)
     )
 
 
@@ -96,25 +123,44 @@ def test_each_turn_computes_only_what_is_new(smollm2: Path, open_engine: OpenEng
         previous = tokens.prompt
 
 
-@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window"])
+# Not the sliding window: batch boundaries move the logits of the tiny one by more than some gaps.
+@pytest.mark.parametrize("kind", ["smollm2", "attention", "recurrent", "hybrid"])
 def test_a_warm_turn_answers_as_a_cold_one(
-    kind: str, smollm2: Path, tiny: Callable[[str], Path], open_engine: OpenEngine
+    kind: str, smollm2_or_tiny: Callable[[str], Path], open_engine: OpenEngine
 ) -> None:
-    path = smollm2 if kind == "smollm2" else tiny(kind)
+    path = smollm2_or_tiny(kind)
     # One batch a prompt: chunk boundaries alone may move the last bits of logits.
     warm = open_engine(path, batch_tokens=2048, micro_batch_tokens=2048)
     cold = open_engine(path, batch_tokens=2048, micro_batch_tokens=2048)
     for number, messages in enumerate(growing(4)):
         expected = ask(cold, messages, conversation=str(number))
-        assert ask(warm, messages).text == expected.text
+        answer = ask(warm, messages)
+        assert answer.text == expected.text
+        assert (answer.tokens.cached > 0) is (number > 0)
         assert expected.tokens.cached == 0
 
 
-def test_a_model_that_cannot_be_cut_back_evaluates_each_prompt_whole(
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        ("attention", "cut_back"),
+        ("sliding_window", "snapshots"),
+        ("recurrent", "snapshots"),
+        ("hybrid", "snapshots"),
+    ],
+)
+def test_the_manifest_says_how_prefixes_are_reused(
+    kind: str, method: str, tiny: Callable[[str], Path], open_engine: OpenEngine
+) -> None:
+    facts = open_engine(tiny(kind)).describe()
+    assert (facts["memory_kind"], facts["prefix_reuse"]) == (kind, method)
+
+
+def test_without_snapshots_what_cannot_be_cut_back_evaluates_each_prompt_whole(
     tiny: Callable[[str], Path], open_engine: OpenEngine
 ) -> None:
-    engine = open_engine(tiny("sliding_window"))
-    assert engine.describe()["memory_kind"] == "sliding_window"
+    engine = open_engine(tiny("hybrid"), snapshots=0)
+    assert engine.describe()["prefix_reuse"] == "none"
     for messages in growing(3):
         tokens = ask(engine, messages).tokens
         assert (tokens.cached, tokens.computed) == (0, tokens.prompt)
@@ -136,6 +182,66 @@ def test_the_same_prompt_again_computes_one_token(smollm2: Path, open_engine: Op
     assert (again.tokens.ideal, again.tokens.computed) == (0, 1)
 
 
+@pytest.mark.parametrize("kind", ["smollm2", "attention", "hybrid"])
+@pytest.mark.parametrize("tokens", [1, 2, 77])
+def test_a_forced_length_is_met_exactly(
+    kind: str,
+    tokens: int,
+    smollm2: Path,
+    tiny: Callable[[str], Path],
+    open_engine: OpenEngine,
+) -> None:
+    engine = open_engine(smollm2 if kind == "smollm2" else tiny(kind), ToolGrammar.ON)
+    short: list[Message] = [{"role": "user", "content": "Say yes."}]
+    done = ask(engine, short, tokens=tokens, force_length=True, tools=[WEATHER])
+    assert done.tokens.output == len(done.times.arrivals_ns) == tokens
+    assert done.finish_reason is FinishReason.LENGTH
+
+
+def test_an_end_token_is_not_picked_under_a_forced_length(
+    smollm2: Path, open_engine: OpenEngine
+) -> None:
+    engine = open_engine(smollm2)
+    short: list[Message] = [{"role": "user", "content": "Say yes."}]
+    free = ask(engine, short, tokens=200)
+    assert free.finish_reason is FinishReason.STOP
+    forced = ask(engine, short, tokens=free.tokens.output + 20, force_length=True)
+    assert forced.text.startswith(free.text)
+    assert "<|im_end|>" not in forced.text
+
+
+@pytest.mark.parametrize("kind", ["smollm2", "attention", "sliding_window"])
+@pytest.mark.parametrize("tokens", [1, 8])
+def test_drafting_changes_no_token(
+    kind: str,
+    tokens: int,
+    smollm2: Path,
+    tiny: Callable[[str], Path],
+    open_engine: OpenEngine,
+) -> None:
+    path = smollm2 if kind == "smollm2" else tiny(kind)
+    plain = open_engine(path)
+    drafting = open_engine(path, draft=DraftSettings(DraftKind.LOOKUP, tokens))
+    drafted = accepted = 0
+    for messages in growing(3):
+        expected, done = (ask(engine, messages, tokens=64) for engine in (plain, drafting))
+        assert (done.text, done.finish_reason) == (expected.text, expected.finish_reason)
+        assert done.tokens.output == len(done.times.arrivals_ns) == expected.tokens.output
+        assert done.tokens.computed == expected.tokens.computed
+        assert done.tokens.drafted >= done.tokens.accepted
+        assert expected.tokens.drafted == 0
+        drafted, accepted = drafted + done.tokens.drafted, accepted + done.tokens.accepted
+    assert drafted > 0
+    assert accepted > 0
+
+
+def test_drafting_is_refused_where_a_state_cannot_forget(
+    tiny: Callable[[str], Path], open_engine: OpenEngine
+) -> None:
+    with pytest.raises(BadInputError, match=r"can't take back drafted tokens .* --draft off"):
+        open_engine(tiny("recurrent"), draft=DraftSettings(DraftKind.LOOKUP))
+
+
 def test_tokens_and_arrivals_agree(smollm2: Path, open_engine: OpenEngine) -> None:
     done = ask(open_engine(smollm2), [{"role": "user", "content": "Say hello."}], tokens=8)
     assert done.tokens.output == len(done.times.arrivals_ns) <= 8
@@ -150,7 +256,7 @@ def test_the_limit_ends_an_answer_with_length(smollm2: Path, open_engine: OpenEn
 
 
 def test_a_constrained_answer_is_a_valid_call(smollm2: Path, open_engine: OpenEngine) -> None:
-    engine = open_engine(smollm2, constrain=True)
+    engine = open_engine(smollm2, ToolGrammar.ON)
     question: list[Message] = [{"role": "user", "content": "What is the weather in Paris?"}]
     done = ask(engine, question, tokens=64, tools=[WEATHER])
     (call,) = done.tool_calls
@@ -163,7 +269,7 @@ def test_a_constrained_answer_is_a_valid_call(smollm2: Path, open_engine: OpenEn
 def test_a_constrained_answer_cut_by_the_limit_is_malformed(
     smollm2: Path, open_engine: OpenEngine
 ) -> None:
-    engine = open_engine(smollm2, constrain=True)
+    engine = open_engine(smollm2, ToolGrammar.ON)
     question: list[Message] = [{"role": "user", "content": "What is the weather in Paris?"}]
     done = ask(engine, question, tokens=12, tools=[WEATHER])
     assert (done.tool_calls, done.malformed) == ((), True)
@@ -172,7 +278,7 @@ def test_a_constrained_answer_cut_by_the_limit_is_malformed(
 def test_a_schema_without_a_grammar_fails_that_request_only(
     smollm2: Path, open_engine: OpenEngine
 ) -> None:
-    engine = open_engine(smollm2, constrain=True)
+    engine = open_engine(smollm2, ToolGrammar.ON)
     hostile = {"type": "function", "function": {"name": "f", "parameters": {"type": "colour"}}}
     question: list[Message] = [{"role": "user", "content": "Hello"}]
     assert ask(engine, question, tools=[hostile]).outcome is Outcome.ENGINE_FAILED
@@ -212,9 +318,9 @@ def test_overflow_is_an_outcome_with_both_numbers(smollm2: Path, open_engine: Op
 def test_a_prompt_starts_with_exactly_one_start_token(
     tiny: Callable[[str], Path], open_engine: OpenEngine
 ) -> None:
-    runtime = open_engine(tiny("attention"))._runtime
-    assert runtime.tokenize("ab")[0] == runtime.tokenize("<s>ab")[0] == 1
-    assert runtime.tokenize("<s>ab") == runtime.tokenize("ab")
+    model = open_engine(tiny("attention")).model
+    assert model.tokenize("ab")[0] == model.tokenize("<s>ab")[0] == 1
+    assert model.tokenize("<s>ab") == model.tokenize("ab")
 
 
 def test_invalid_utf8_from_a_model_is_replaced(
@@ -253,10 +359,11 @@ def test_as_many_layers_as_llama_cpp_takes_are_not_taken_for_damage(
         ("context_tokens", 0, 2**24),
         ("batch_tokens", 2**32, 2**24),
         ("micro_batch_tokens", -1, 2**24),
+        ("rollback_tokens", 65, 64),
     ],
 )
 def test_sizes_that_crash_llama_cpp_are_refused(name: str, value: int, most: int) -> None:
-    said = f"{name} must be from 1 to {most}, got {value}"
+    said = f"{name} must be from [01] to {most}, got {value}"
     with pytest.raises(BadInputError, match=said):
         RuntimeSettings(**{**vars(SETTINGS), name: value})
     assert RuntimeSettings(**{**vars(SETTINGS), name: most})
@@ -275,7 +382,7 @@ def test_a_signal_during_loading_is_not_lost(smollm2: Path, delay_s: float) -> N
     try:
         with pytest.raises(Interruption):
             signal.setitimer(signal.ITIMER_REAL, delay_s)
-            LlamaRuntime(smollm2, SETTINGS).close()
+            LlamaModel(smollm2).close()
             signal.pause()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -72,6 +72,14 @@ def test_each_line_is_taken_apart_in_order(tmp_path: Path) -> None:
     assert run(path) == PRINTED
 
 
+@pytest.mark.parametrize("character", ["\x1b", "\x9b", "\u202e"])
+def test_nothing_in_a_text_can_drive_the_terminal(character: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "texts.jsonl", {"text": f"a{character}[2Jb", "format": "generic"})
+    result = CliRunner().invoke(inspect.app, ["calls", str(path)])
+    assert character not in result.stdout
+    assert json.loads(result.stdout)["content"] == f"a{character}[2Jb"
+
+
 def test_every_format_can_be_named(tmp_path: Path) -> None:
     lines = [
         {"text": texts[0], "format": tool_format.value, "tools": TOOLS}

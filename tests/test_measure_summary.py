@@ -142,6 +142,7 @@ def test_a_run_of_two_turns_by_hand() -> None:
         "ideal_tokens": 1096,
         "efficiency": pytest.approx(1096 / 1100),
         "accounted_turns": 2,
+        "findings": [],
     }
     assert replay["ttft_s"]["mean"] == 0.15
     assert (replay["ttft_cold_s"]["p50"], replay["ttft_warm_s"]["p50"]) == (0.2, 0.1)
@@ -399,6 +400,35 @@ def test_a_server_that_reprocesses_every_prompt_shows_in_the_efficiency() -> Non
     replay = summarise(whole_run(turns))["replay"]
     assert replay["prefill"]["efficiency"] == 0.04
     assert (replay["ttft_cold_s"]["n"], replay["ttft_warm_s"]["n"]) == (25, 0)
+
+
+def test_drafted_tokens_add_up_and_a_journal_without_them_says_so() -> None:
+    drafted = [
+        turn(number, drafted_tokens=drafted, accepted_tokens=accepted)
+        for number, drafted, accepted in ((1, 0, 0), (2, 30, 12), (3, 10, 8))
+    ]
+    figures = {"drafted_tokens": 40, "accepted_tokens": 20, "acceptance_rate": 0.5}
+    assert summarise(whole_run(drafted))["replay"]["drafting"] == figures
+    older = summarise(whole_run([turn()]))
+    assert set(older["replay"]["drafting"].values()) == {None}
+    assert older["null_reasons"]["replay.drafting.drafted_tokens"]
+    none = summarise(whole_run([turn(drafted_tokens=0, accepted_tokens=0)]))
+    assert none["null_reasons"]["replay.drafting.acceptance_rate"] == "no token was drafted"
+
+
+def test_an_answer_of_another_length_than_was_forced_makes_the_run_invalid() -> None:
+    right = turn(1, forced_tokens=5)
+    assert summarise(whole_run([right]))["valid"]
+    (reason,) = summarise(whole_run([right, turn(2, forced_tokens=6)]))["invalid_reasons"]
+    assert "turn 2 of 'fix-parser', 5 tokens for 6" in reason
+
+
+def test_under_exact_a_turn_without_a_forced_length_makes_the_run_invalid() -> None:
+    events = whole_run([turn(1, forced_tokens=5), turn(2)])
+    assert summarise(events)["valid"]
+    next(e for e in events if e["event"] == "replay_started")["policy"] = "exact"
+    (reason,) = summarise(events)["invalid_reasons"]
+    assert "turn 2 of 'fix-parser', 5 tokens for a length that is not recorded" in reason
 
 
 def test_tool_time_is_that_of_turns_with_tools_and_fidelity_that_of_compared_calls() -> None:

@@ -12,7 +12,7 @@ import pytest
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion
 from edge_agentic.engine.scripted import ScriptedAnswer, ScriptedEngine
-from edge_agentic.replay.player import ConversationEnd, ReplayLimits, TurnRecord, play
+from edge_agentic.replay.player import ConversationEnd, ReplayLimits, ReplayPlan, TurnRecord, play
 from edge_agentic.trace.pack import TracePack, load_pack
 from edge_agentic.trace.tool_output import render
 from tests.trace_samples import call, calls, make_pack, results, says, user, write
@@ -38,7 +38,7 @@ class Recorder(ScriptedEngine):
 
 
 def turns(pack: TracePack, engine: ScriptedEngine, **options: Any) -> list[TurnRecord]:
-    records = play(pack, engine, options.pop("limits", LIMITS), **options)
+    records = play(ReplayPlan(pack, options.pop("limits", LIMITS)), engine, **options)
     return [record for record in records if isinstance(record, TurnRecord)]
 
 
@@ -48,7 +48,7 @@ def executed(pack: TracePack) -> list[TurnRecord | ConversationEnd]:
         with open_sandbox(pack.workspaces[conversation_id]) as sandbox:
             yield sandbox
 
-    return list(play(pack, Recorder(), LIMITS, workspace))
+    return list(play(ReplayPlan(pack, LIMITS), Recorder(), workspace))
 
 
 @pytest.fixture

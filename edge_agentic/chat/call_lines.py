@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from edge_agentic.chat.tool_calls import ToolFormat, parse
+from edge_agentic.chat.tool_calls import parse
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import at_line
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import ToolCall, ToolSpec

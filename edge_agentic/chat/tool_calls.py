@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
 from edge_agentic.chat.formats.deepseek import CALL_BEGIN, DEEPSEEK
@@ -18,45 +17,9 @@ from edge_agentic.chat.formats.named_calls import named_form
 from edge_agentic.chat.formats.qwen3_xml import QWEN3_XML
 from edge_agentic.chat.formats.reading import Form, read_text
 from edge_agentic.chat.generic import DECLINE_NAME
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import ToolCall, ToolSpec
-
-
-class ToolFormat(str, Enum):
-    """How a model writes its tool calls."""
-
-    GENERIC = "generic"
-    """One JSON object or a list of them: the form that `chat.generic` asks for."""
-    HERMES = "hermes"
-    """`<tool_call>{"name": …, "arguments": {…}}</tool_call>`: Qwen2.5, Qwen3, Granite 4, …"""
-    QWEN3_XML = "qwen3_xml"
-    """`<tool_call><function=NAME><parameter=KEY>…`: Qwen3-Coder, Qwen3.5, Qwen3.6, Nemotron 3."""
-    LLAMA3_JSON = "llama3_json"
-    """`{"name": …, "parameters": {…}}`, bare or behind `<|python_tag|>`: Llama 3.1 to 3.3."""
-    MISTRAL = "mistral"
-    """`[TOOL_CALLS][{…}]` or `[TOOL_CALLS]NAME[ARGS]{…}`."""
-    APRIEL = "apriel"
-    """`<tool_calls>[{…}]</tool_calls>`: Apriel, MiniMax M1."""
-    COMMAND_R = "command_r"
-    """`<|START_ACTION|>[{"tool_name": …, "parameters": {…}}]<|END_ACTION|>`: Command R7B."""
-    DEEPSEEK = "deepseek"
-    """A name and `{…}` between tokens of its own: V3, V3.1, R1."""
-    FUNCTIONARY_3_1 = "functionary_3_1"
-    """`<function=NAME>{…}</function>`."""
-    FUNCTIONARY_3_2 = "functionary_3_2"
-    """`>>>NAME`, then `{…}` on the next line."""
-    GEMMA4 = "gemma4"
-    """`<|tool_call>call:NAME{key:value}<tool_call|>`."""
-    GLM = "glm"
-    """`<tool_call>NAME<arg_key>…</arg_key><arg_value>…</arg_value></tool_call>`: GLM 4.5, …"""
-    GPT_OSS = "gpt_oss"
-    """`<|channel|>commentary to=functions.NAME<|message|>{…}`."""
-    GRANITE = "granite"
-    """`<|tool_call|>[{…}]`: Granite 3."""
-    KIMI_K2 = "kimi_k2"
-    """`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`."""
-    NEMOTRON = "nemotron"
-    """`<TOOLCALL>[{…}]</TOOLCALL>`: Nemotron Nano 2."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +59,11 @@ def call_starts(tool_format: ToolFormat) -> tuple[str, ...]:
     they are the first thing of the answer.
     """
     return _FORMS[tool_format].starts
+
+
+def reasoning_tags(tool_format: ToolFormat) -> Mapping[str, str]:
+    """The opening tags of reasoning in texts of this form, each with its closing tag."""
+    return _FORMS[tool_format].thoughts
 
 
 def parse(
@@ -153,7 +121,7 @@ _FORMS: Final[Mapping[ToolFormat, Form]] = {
     ToolFormat.GEMMA4: GEMMA4,
     ToolFormat.GLM: GLM,
     ToolFormat.GPT_OSS: GPT_OSS,
-    ToolFormat.GRANITE: json_form(("<|tool_call|>", "<tool_call>")),
+    ToolFormat.GRANITE: json_form(("<|tool_call|>", "<tool_call>"), ("<|/tool_call|>",)),
     ToolFormat.KIMI_K2: named_form(
         ("<|tool_calls_section_begin|>", "<|tool_call_begin|>"),
         r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^\s<:]+)(?::\d+)?\s*"
@@ -180,6 +148,7 @@ _MARKS: Final[tuple[tuple[tuple[str, ...], ToolFormat | None], ...]] = (
     (("<tool_call>", "<function="), ToolFormat.QWEN3_XML),
     (("<function=", "</function>"), ToolFormat.FUNCTIONARY_3_1),
     ((r">>>\$\{recipient\}",), ToolFormat.FUNCTIONARY_3_2),
+    ((r"<\|tool\|>", r"<\|/tool\|>"), ToolFormat.GRANITE),
     ((r"<\|tool_call\|>",), ToolFormat.GRANITE),
     (("<tool_call>",), ToolFormat.HERMES),
     ((r"<\|python_tag\|>",), ToolFormat.LLAMA3_JSON),

@@ -9,7 +9,7 @@ import typer
 from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
-from edge_agentic.engine.choices import EngineKind, ToolGrammar
+from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
 
 if TYPE_CHECKING:
     from edge_agentic.run.runner import RunResult
@@ -45,10 +45,24 @@ def command(
     out: options.Out = None,
     json: options.AsJson = False,
     engine: options.Engine = EngineKind.LLAMACPP,
-    tool_grammar: options.Grammar = ToolGrammar.AUTO,
+    tool_grammar: options.Grammar = ToolGrammar.REFERENCE,
+    tool_format: options.ToolForm = None,
+    reasoning: options.Thinking = Reasoning.OFF,
     context: options.Context = None,
     threads: options.Threads = None,
     gpu_layers: options.GpuLayers = None,
+    prefix_snapshots: options.PrefixSnapshots = None,
+    prefix_snapshot_mib: options.PrefixSnapshotMib = None,
+    draft: options.Draft = DraftKind.OFF,
+    draft_tokens: options.DraftTokens = None,
+    base_url: options.BaseUrl = None,
+    served_model: options.ServedModel = None,
+    api_key_env: options.ApiKeyEnv = None,
+    server_kind: options.Kind = None,
+    server_setting: options.ServerSetting = None,
+    server_bin: options.ServerBin = None,
+    server_arg: options.ServerArg = None,
+    keep_server: options.KeepServer = False,
     max_output_tokens: options.MaxOutputTokens = None,
     turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
     answers: options.Answers = None,
@@ -64,9 +78,25 @@ def command(
             first_token_ms=0.0,
             token_ms=0.0,
             tool_grammar=tool_grammar,
+            tool_format=tool_format,
+            reasoning=reasoning,
             context=context,
             threads=threads,
             gpu_layers=gpu_layers,
+            prefix_snapshots=prefix_snapshots,
+            prefix_snapshot_mib=prefix_snapshot_mib,
+            draft=draft,
+            draft_tokens=draft_tokens,
+            server=options.server_options(
+                base_url=base_url,
+                served_model=served_model,
+                api_key_env=api_key_env,
+                server_kind=server_kind,
+                server_setting=server_setting,
+                server_bin=server_bin,
+                server_arg=server_arg,
+                keep_server=keep_server,
+            ),
         ),
         pack=None,
         gate=options.gate_settings(

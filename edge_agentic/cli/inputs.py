@@ -10,8 +10,14 @@ def read_input(path: Path) -> bytes:
     """The bytes of a regular file, or of standard input for `-`.
 
     Raises:
-        BadInputError: the file is missing, unreadable or no regular file.
+        BadInputError: the file is missing, unreadable or no regular file, or standard input is
+            closed.
     """
+    from edge_agentic.core.errors import BadInputError
     from edge_agentic.core.jsonio import read_bytes
 
-    return sys.stdin.buffer.read() if str(path) == "-" else read_bytes(path)
+    if str(path) != "-":
+        return read_bytes(path)
+    if sys.stdin is None:
+        raise BadInputError("standard input is closed; give a file")
+    return sys.stdin.buffer.read()

@@ -8,7 +8,18 @@ from typing import Annotated, Final
 
 import typer
 
-from edge_agentic.cli import data, gate, inspect, models, results, run, sandbox, score, traces
+from edge_agentic.cli import (
+    data,
+    gate,
+    inspect,
+    models,
+    results,
+    run,
+    sandbox,
+    score,
+    server,
+    traces,
+)
 from edge_agentic.cli.exits import code_of, describe
 from edge_agentic.core.interrupt import interruptible
 from edge_agentic.core.text import one_line
@@ -29,6 +40,7 @@ app.add_typer(traces.app, name="traces")
 app.add_typer(models.app, name="models")
 app.add_typer(data.app, name="data")
 app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(server.app, name="server")
 app.add_typer(score.app, name="score")
 app.add_typer(inspect.app, name="inspect")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from edge_agentic.cli.inputs import read_input
 
 if TYPE_CHECKING:
     from edge_agentic.measure.records import GateStart
@@ -37,7 +38,7 @@ def inline(
     from edge_agentic.core.jsonio import dump_line, parse_lines
     from edge_agentic.replay.inline_score import actions, score_turn
 
-    for line, pair in parse_lines(_read(pairs), pairs):
+    for line, pair in parse_lines(read_input(pairs), pairs):
         for key in ("expected_tool_calls", "model_tool_calls"):
             if key not in pair:
                 raise at_line(pairs, line, f"'{key}' is missing; null stands for no calls")
@@ -106,7 +107,7 @@ def gate(
                 "leave out --each, --data and --selection"
             )
         samples = official_samples()
-        judged = read_verdicts(_read(answers), answers, samples)
+        judged = read_verdicts(read_input(answers), answers, samples)
     else:
         if each and (json or selection or reference):
             raise BadInputError(
@@ -114,7 +115,7 @@ def gate(
                 "leave out --json, --selection and --reference"
             )
         dataset = open_gate_set(data or "bfcl-v4")
-        judged = judge_answers(_read(answers), answers, dataset)
+        judged = judge_answers(read_input(answers), answers, dataset)
         if each:
             for one in judged:
                 typer.echo(dump_line(one.to_json()))
@@ -147,15 +148,3 @@ def _aggregate(
         from edge_agentic.cli.exits import ExitCode
 
         raise typer.Exit(ExitCode.GATE_FAILED)
-
-
-def _read(path: Path) -> bytes:
-    from edge_agentic.core.jsonio import read_bytes
-
-    if str(path) != "-":
-        return read_bytes(path)
-    if sys.stdin is None:
-        from edge_agentic.core.errors import BadInputError
-
-        raise BadInputError("standard input is closed; give a file")
-    return sys.stdin.buffer.read()

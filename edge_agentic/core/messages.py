@@ -35,11 +35,16 @@ class ToolCall:
             raise ValueError("a tool call needs a name")
 
     def to_openai(self) -> JsonObject:
-        """The OpenAI shape: `{id, type, function: {name, arguments}}`, arguments a JSON string."""
+        """The OpenAI shape: `{id, type, function: {name, arguments}}`, arguments a JSON string.
+
+        A call that was cut short also has `truncated`.
+        """
+        cut = {"truncated": True} if self.truncated else {}
         return {
             "id": self.id,
             "type": "function",
             "function": {"name": self.name, "arguments": dump_line(dict(self.arguments))},
+            **cut,
         }
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import read_bytes, read_object
+from edge_agentic.core.json_schema import Schema
+from edge_agentic.core.jsonio import read_bytes
 from edge_agentic.core.resources import data_dir
 
 if sys.version_info >= (3, 11):
@@ -57,15 +58,13 @@ def read_profile(path: Path) -> DeviceProfile:
     Raises:
         BadInputError: not TOML, or against the schema; names the file and the key.
     """
-    import jsonschema
-
     try:
         raw: dict[str, Any] = tomllib.loads(read_bytes(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInputError(f"{path}: not valid TOML ({error})") from None
-    schema = read_object(data_dir("device_profiles") / "profile.schema.json")
-    validator = jsonschema.Draft202012Validator(schema)
-    for problem in validator.iter_errors(raw):
+    schema = Schema.read(data_dir("device_profiles") / "profile.schema.json")
+    if not schema.accepts(raw):
+        problem = next(schema.errors(raw))
         where = ".".join(map(str, problem.absolute_path)) or "top level"
         raise BadInputError(f"{path}: {where}: {problem.message}")
     return DeviceProfile(raw["id"], raw["name"], EngineDefaults(**raw["engine"]))

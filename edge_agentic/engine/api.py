@@ -26,6 +26,8 @@ class ChatRequest:
 
     `request_id` names the request within the run (`replay/<conversation>/<turn>`,
     `gate/<case>`). Requests of one `conversation_id` may share prefill state; no others do.
+    `force_length`: generate exactly `max_output_tokens`, end tokens being suppressed; only for
+    an engine that can.
     """
 
     request_id: str
@@ -34,6 +36,7 @@ class ChatRequest:
     tools: Sequence[ToolSpec]
     max_output_tokens: int
     deadline_s: float | None = None
+    force_length: bool = False
 
     def __post_init__(self) -> None:
         """Refuse limits that no answer can meet."""
@@ -72,6 +75,7 @@ class TokenCounts:
     computed: its part that was evaluated. ideal: prompt less the longest common prefix with
     the previous prompt of the conversation (all of it on the first turn): what a perfect
     prefix cache would compute. output: what the model produced, its end token excluded.
+    drafted: tokens that were drafted for the model to check. accepted: of them, those in output.
     """
 
     prompt: int | None = None
@@ -79,6 +83,8 @@ class TokenCounts:
     computed: int | None = None
     ideal: int | None = None
     output: int | None = None
+    drafted: int | None = None
+    accepted: int | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,9 @@ class Completion:
     malformed: bool = False
     """The text tried to call a tool and could not be parsed, wholly or in part."""
     error: str | None = None
+    server: JsonObject | None = None
+    """What a server says of its own work, in its words; None in-process. The client's clocks
+    are the measure; this is for cross-checks."""
 
 
 class Engine(Protocol):
@@ -106,6 +115,10 @@ class Engine(Protocol):
     @property
     def is_model(self) -> bool:
         """False for an engine whose answers are scripted."""
+
+    @property
+    def can_force_length(self) -> bool:
+        """Whether it can suppress end tokens; see `ChatRequest.force_length`."""
 
     @property
     def context_tokens(self) -> int | None:

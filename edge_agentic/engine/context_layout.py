@@ -9,21 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Final
 
 from edge_agentic.engine.gguf import GgufInfo
 from edge_agentic.engine.hyper_parameters import HyperParameters, UnknownSizeError
-
-
-class MemoryKind(str, Enum):
-    """What a context remembers of the tokens it has seen."""
-
-    ATTENTION = "attention"
-    SLIDING_WINDOW = "sliding_window"
-    RECURRENT = "recurrent"
-    HYBRID = "hybrid"
+from edge_agentic.engine.memory_kind import MemoryKind
 
 
 @dataclass(frozen=True)

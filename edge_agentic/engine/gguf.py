@@ -75,8 +75,9 @@ class GgufInfo:
 
     @property
     def chat_template(self) -> str | None:
-        """The model's own chat template (Jinja source)."""
-        return self._string("tokenizer.chat_template")
+        """The model's own chat template (Jinja source); the one for tools, if there are two."""
+        key = "tokenizer.chat_template"
+        return self._string(f"{key}.tool_use") or self._string(key)
 
     def hyper_parameter(self, name: str) -> Any:
         """The value under the architecture's name, such as `block_count`; None if absent."""

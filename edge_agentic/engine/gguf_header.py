@@ -23,7 +23,12 @@ _MAX_TENSORS: Final = 2**17
 _LEAST_PAIR_BYTES: Final = 14
 _LEAST_TENSOR_BYTES: Final = 24
 
-_TEXT_KEYS: Final = ("general.architecture", "general.name", "tokenizer.chat_template")
+_TEXT_KEYS: Final = (
+    "general.architecture",
+    "general.name",
+    "tokenizer.chat_template",
+    "tokenizer.chat_template.tool_use",
+)
 _NUMBER_KEYS: Final = ("general.alignment", "general.file_type", "split.no", "split.count")
 
 # Sizes that llama.cpp asserts or allocates by, as (least, most) under the architecture's name;

@@ -68,6 +68,7 @@ class ScriptedEngine:
     """Answers from a book. A token is 4 characters of the rendered answer."""
 
     is_model = False
+    can_force_length = False
     context_tokens = None
 
     def __init__(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edge_agentic.chat.tool_calls import ToolFormat, detect_format
+from edge_agentic.chat.tool_calls import detect_format
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
 
 

@@ -89,6 +89,7 @@ def _replay_started(journal: Journal, fields: Fields) -> None:
         policy=fields.text("policy"),
         expected_turns=fields.count("expected_turns"),
         scorable_turns=fields.count("scorable_turns"),
+        concurrency=fields.optional_count("concurrency") or 1,
     )
 
 
@@ -111,7 +112,10 @@ def _turn(journal: Journal, fields: Fields) -> None:
                 computed=fields.optional_count("computed_tokens"),
                 ideal=fields.optional_count("ideal_tokens"),
                 output=fields.optional_count("output_tokens"),
+                drafted=fields.optional_count("drafted_tokens"),
+                accepted=fields.optional_count("accepted_tokens"),
             ),
+            forced_tokens=fields.optional_count("forced_tokens"),
             inline_score=fields.optional_number("inline_score"),
             tools=tuple(
                 ToolRun(

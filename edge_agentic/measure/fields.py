@@ -84,14 +84,13 @@ class Fields:
     def _list(
         self, name: str, kind: str, accepts: Callable[[object], TypeGuard[_T]]
     ) -> tuple[_T, ...]:
-        accepted = []
-        for index, item in enumerate(
-            self._required(name, self._optional(name, "a list", _is_list))
-        ):
-            if not accepts(item):
-                raise self.error(f"'{name}' must be a list of {kind}; item {index} is not")
-            accepted.append(item)
-        return tuple(accepted)
+        items = self._required(name, self._optional(name, "a list", _is_list))
+        verdicts = [accepts(item) for item in items]
+        if not all(verdicts):
+            raise self.error(
+                f"'{name}' must be a list of {kind}; item {verdicts.index(False)} is not"
+            )
+        return tuple(items)
 
     def _optional(
         self, name: str, kind: str, accepts: Callable[[object], TypeGuard[_T]]

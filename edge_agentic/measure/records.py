@@ -66,6 +66,8 @@ class ReplayStart:
     policy: str
     expected_turns: int
     scorable_turns: int
+    concurrency: int = 1
+    """How many conversations were played at once."""
 
     def __post_init__(self) -> None:
         """Refuse more scorable turns than turns."""
@@ -83,7 +85,10 @@ class ToolRun:
 
 @dataclass(frozen=True)
 class Turn:
-    """One generated turn. `session` counts the starts of the run: clocks differ between them."""
+    """One generated turn. `session` counts the starts of the run: clocks differ between them.
+
+    forced_tokens: the length that its answer was to have; None where the model decided.
+    """
 
     session: int
     conversation_id: str
@@ -95,6 +100,7 @@ class Turn:
     """None where the recorded side gives nothing to score."""
     tools: tuple[ToolRun, ...]
     step_end_ns: int
+    forced_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse a turn before the first, a step that ends before its output, a score over 1."""

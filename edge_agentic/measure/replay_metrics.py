@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 from edge_agentic.core.clock import NS_PER_S
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.engine.server_kinds import ServerKind
 from edge_agentic.measure.definitions import (
     came_in_one_burst,
     decode_span_s,
     rate,
     ttft_s,
 )
+from edge_agentic.measure.prefill_finding import prefill_findings
 from edge_agentic.measure.reasons import Reasons
 from edge_agentic.measure.records import Journal, ReplayStart, Turn
 from edge_agentic.measure.times import distributions, duration_s
@@ -57,10 +59,13 @@ def count_turns(replay: ReplayStart, turns: Sequence[Turn]) -> TurnCounts:
     )
 
 
-def replay_section(journal: Journal, replay: ReplayStart, reasons: Reasons) -> JsonObject:
+def replay_section(
+    journal: Journal, replay: ReplayStart, reasons: Reasons, server: ServerKind | None = None
+) -> JsonObject:
     """All figures of the replay; the reason of each null one goes into `reasons`.
 
-    Times and tokens are those of completed turns. A failed turn is counted, never timed.
+    `server` is the kind of server that answered, if one did. Times and tokens are those of
+    completed turns. A failed turn is counted, never timed.
     """
     turns = distinct_turns(journal.turns)
     completed = [turn for turn in turns if turn.completed]
@@ -69,6 +74,7 @@ def replay_section(journal: Journal, replay: ReplayStart, reasons: Reasons) -> J
         "dataset": replay.dataset,
         "dataset_sha256": replay.dataset_sha256,
         "policy": replay.policy,
+        "concurrency": replay.concurrency,
         "turns": {
             "issued": counts.issued,
             "expected": counts.expected,
@@ -80,7 +86,8 @@ def replay_section(journal: Journal, replay: ReplayStart, reasons: Reasons) -> J
         "inline_score": inline_score(turns),
         **_throughput(turns, completed),
         **distributions(journal, turns, completed, reasons),
-        "prefill": _prefill(completed),
+        "prefill": {**_prefill(completed), "findings": prefill_findings(completed, server)},
+        "drafting": _drafting(completed),
         "tools": _tools(journal, turns),
     }
     reasons.update(_null_figures(section, completed))
@@ -150,6 +157,18 @@ def _prefill(completed: Sequence[Turn]) -> JsonObject:
     }
 
 
+def _drafting(completed: Sequence[Turn]) -> JsonObject:
+    """Drafted tokens, and of them those that the model accepted; rate = accepted / drafted."""
+    drafted = _total(turn.tokens.drafted for turn in completed)
+    accepted = _total(turn.tokens.accepted for turn in completed)
+    acceptance = None if accepted is None or not drafted else accepted / drafted
+    return {
+        "drafted_tokens": drafted,
+        "accepted_tokens": accepted,
+        "acceptance_rate": acceptance,
+    }
+
+
 def _tools(journal: Journal, turns: Sequence[Turn]) -> JsonObject:
     """Executed tool calls, how many gave the recorded result, and the checks of success."""
     runs = [run for turn in turns for run in turn.tools]
@@ -188,6 +207,9 @@ def _null_figures(section: JsonObject, completed: Sequence[Turn]) -> Reasons:
         "prefill.computed_tokens": uncounted,
         "prefill.ideal_tokens": uncounted,
         "prefill.efficiency": "needs counts of ideal and computed prompt tokens, not all 0",
+        "drafting.drafted_tokens": uncounted,
+        "drafting.accepted_tokens": uncounted,
+        "drafting.acceptance_rate": "no token was drafted",
         "tools.fidelity": "no executed call has a recorded result to compare with",
         "tools.executable_rate": "the model's own calls are not executed yet",
         "tools.effect_match": "the model's own calls are not executed yet",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.engine.server_kinds import ServerKind
 from edge_agentic.measure.events import read_journal
 from edge_agentic.measure.fields import Fields
 from edge_agentic.measure.gate_metrics import gate_section
@@ -47,7 +48,7 @@ def build_summary(manifest: Mapping[str, Any], events: Iterable[Mapping[str, Any
         "resumed": journal.sessions > 1,
         "engine": {"kind": engine.text("kind"), "is_model": engine.flag("is_model")},
         "gate": gate,
-        "replay": _replay(journal, gate, reasons, gate_only=gate_only),
+        "replay": _replay(journal, gate, reasons, _server(engine), gate_only=gate_only),
         "energy": None,
         "device": dict(facts.mapping("device").values),
         "thermal": None,
@@ -70,7 +71,12 @@ def is_gate_only(manifest: Mapping[str, Any]) -> bool:
 
 
 def _replay(
-    journal: Journal, gate: JsonObject | None, reasons: Reasons, *, gate_only: bool
+    journal: Journal,
+    gate: JsonObject | None,
+    reasons: Reasons,
+    server: ServerKind | None,
+    *,
+    gate_only: bool,
 ) -> JsonObject | None:
     """The replay's section; None unless the gate was passed before it."""
     if gate_only:
@@ -82,7 +88,16 @@ def _replay(
     if journal.replay is None:
         reasons["replay"] = "the replay did not run"
         return None
-    return replay_section(journal, journal.replay, reasons)
+    return replay_section(journal, journal.replay, reasons, server)
+
+
+def _server(engine: Fields) -> ServerKind | None:
+    """The kind of server that answered; None for an engine without one."""
+    text = engine.optional_text("server")
+    try:
+        return None if text is None else ServerKind(text)
+    except ValueError:
+        raise engine.error(f"'server' is of an unknown kind: {text!r}") from None
 
 
 def _rounded(value: Any, path: str) -> Any:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.measure.gate_metrics import unrecorded_samples
 from edge_agentic.measure.records import Journal, ReplayStart, Turn
 from edge_agentic.measure.replay_metrics import count_turns, distinct_turns
@@ -69,9 +70,30 @@ def _replay_reasons(journal: Journal) -> list[str]:
             f"Scored turns: {counts.scored}; the data set has "
             f"{journal.replay.scorable_turns} that can be scored."
         )
+    reasons += _length_reasons(journal.replay, turns)
     if not journal.replay_finished:
         reasons.append("The replay did not reach its end.")
     return reasons
+
+
+def _length_reasons(replay: ReplayStart, turns: Sequence[Turn]) -> list[str]:
+    """Answers that do not have the length that was forced; under `exact`, one is due each turn."""
+    is_exact = replay.policy == ReplayPolicy.EXACT.value
+    other = [
+        turn
+        for turn in turns
+        if turn.completed
+        and (is_exact or turn.forced_tokens is not None)
+        and (turn.forced_tokens is None or turn.tokens.output != turn.forced_tokens)
+    ]
+    if not other:
+        return []
+    first = other[0]
+    wanted = "a length that is not recorded" if first.forced_tokens is None else first.forced_tokens
+    return [
+        f"{len(other)} answers are not as long as the policy 'exact' asks (first: turn "
+        f"{first.number} of '{first.conversation_id}', {first.tokens.output} tokens for {wanted})."
+    ]
 
 
 def _turn_reasons(replay: ReplayStart, journal: Journal, distinct: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plays recorded conversations through an engine, under the policy `recorded`.
+"""Plays recorded conversations through an engine, under the policies `recorded` and `exact`.
 
 Each request carries the recorded history, whatever the model answered before (MLPerf Inference
 v6.1 edge-agentic semantics). Where a conversation has a workspace, the recorded calls really
@@ -7,21 +7,22 @@ run in it, after the model's answer and outside its turn latency.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from edge_agentic.core.clock import Clock, monotonic_ns
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.messages import calls_to_openai
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.api import ChatRequest, Completion, Engine
 from edge_agentic.replay.inline_score import score_turn
+from edge_agentic.replay.lengths import TurnKey
 from edge_agentic.replay.tools import ToolRun, run_recorded_calls
 from edge_agentic.trace.conversation import Conversation, Turn, request_messages
 from edge_agentic.trace.pack import TracePack
 from tools_sandbox.sandbox import Sandbox
 
-POLICY = "recorded"
 DEFAULT_MAX_OUTPUT_TOKENS = 1024
 """MLPerf Inference v6.1, edge-agentic: at most 1024 new tokens a turn."""
 
@@ -46,10 +47,25 @@ class ReplayLimits:
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """What is to be replayed, and under which limits."""
+    """What is to be replayed, and under which limits.
+
+    lengths: of each answer, in tokens, under the policy `exact`; empty under `recorded`.
+    """
 
     pack: TracePack
     limits: ReplayLimits
+    lengths: Mapping[TurnKey, int] = field(default_factory=dict)
+    concurrency: int = 1
+    """How many conversations are played at once."""
+
+    @property
+    def policy(self) -> ReplayPolicy:
+        """The policy that the plan follows."""
+        return ReplayPolicy.EXACT if self.lengths else ReplayPolicy.RECORDED
+
+    def forced_tokens(self, conversation: Conversation, turn: Turn) -> int | None:
+        """The length that an answer is to have; None where the model decides."""
+        return self.lengths.get((conversation.id, turn.index))
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,7 @@ class TurnRecord:
 
     conversation_id: str
     turn: Turn
+    forced_tokens: int | None
     completion: Completion
     inline_score: float | None
     tools: tuple[ToolRun, ...]
@@ -78,8 +95,12 @@ class TurnRecord:
             "computed_tokens": tokens.computed,
             "ideal_tokens": tokens.ideal,
             "output_tokens": tokens.output,
+            "forced_tokens": self.forced_tokens,
+            "drafted_tokens": tokens.drafted,
+            "accepted_tokens": tokens.accepted,
             "first_delta_tokens": done.times.first_delta_tokens,
             "arrivals_ns": list(done.times.arrivals_ns),
+            "server": done.server,
             "text": done.text,
             "reasoning": done.reasoning,
             "tool_calls": calls_to_openai(done.tool_calls),
@@ -118,24 +139,23 @@ def request_id(conversation: Conversation, turn: Turn) -> str:
     return f"replay/{conversation.id}/{turn.index}"
 
 
-def turn_request(
-    pack: TracePack, conversation: Conversation, turn: Turn, limits: ReplayLimits
-) -> ChatRequest:
+def turn_request(plan: ReplayPlan, conversation: Conversation, turn: Turn) -> ChatRequest:
     """The request of one turn, with the recorded history."""
+    forced_tokens = plan.forced_tokens(conversation, turn)
     return ChatRequest(
         request_id=request_id(conversation, turn),
         conversation_id=conversation.id,
         messages=request_messages(conversation, turn),
         tools=conversation.tools,
-        max_output_tokens=limits.output_tokens(pack, turn),
-        deadline_s=limits.turn_timeout_s,
+        max_output_tokens=forced_tokens or plan.limits.output_tokens(plan.pack, turn),
+        deadline_s=plan.limits.turn_timeout_s,
+        force_length=forced_tokens is not None,
     )
 
 
 def play(
-    pack: TracePack,
+    plan: ReplayPlan,
     engine: Engine,
-    limits: ReplayLimits,
     open_workspace: OpenWorkspace = no_workspaces,
     clock: Clock = monotonic_ns,
 ) -> Generator[TurnRecord | ConversationEnd, None, None]:
@@ -144,16 +164,17 @@ def play(
     Raises:
         SandboxError: the sandbox itself failed.
     """
+    pack, tool_timeout_s = plan.pack, plan.limits.tool_timeout_s
     for conversation in pack.conversations:
         with open_workspace(conversation.id) as sandbox:
             for turn in conversation.turns:
-                request = turn_request(pack, conversation, turn, limits)
-                completion = engine.generate(request)
-                runs = run_recorded_calls(turn, sandbox, limits.tool_timeout_s) if sandbox else []
+                completion = engine.generate(turn_request(plan, conversation, turn))
+                runs = run_recorded_calls(turn, sandbox, tool_timeout_s) if sandbox else []
                 step_end_ns = clock()
                 yield TurnRecord(
                     conversation_id=conversation.id,
                     turn=turn,
+                    forced_tokens=plan.forced_tokens(conversation, turn),
                     completion=completion,
                     inline_score=score_turn(
                         turn.expected_calls, calls_to_openai(completion.tool_calls)
@@ -161,7 +182,7 @@ def play(
                     tools=tuple(runs),
                     step_end_ns=step_end_ns,
                 )
-            passed = _check(pack.checks.get(conversation.id), sandbox, limits.tool_timeout_s)
+            passed = _check(pack.checks.get(conversation.id), sandbox, tool_timeout_s)
         yield ConversationEnd(conversation.id, passed, clock())
 
 

@@ -117,7 +117,9 @@ class _Page:
             self._heading("Replay")
             self._line(f"  {self._reason('replay')}")
             return
-        self._heading(f"Replay ({replay['dataset']}, policy {replay['policy']})")
+        streams = replay["concurrency"]
+        at_once = f", {streams} conversations at once" if streams > 1 else ""
+        self._heading(f"Replay ({replay['dataset']}, policy {replay['policy']}{at_once})")
         self._speed(replay)
         self._times(replay)
         self._quality(replay)
@@ -168,6 +170,7 @@ class _Page:
         self._rows(missing)
 
     def _quality(self, replay: JsonObject) -> None:
+        self.show_lines(replay["prefill"]["findings"])
         tools, efficiency = replay["tools"], replay["prefill"]["efficiency"]
         legend = "1.00: only new prompt tokens are computed; low: shared ones are redone"
         explained = [] if efficiency is None else [("", legend)]
@@ -181,6 +184,7 @@ class _Page:
                     self._known("replay.prefill.efficiency", efficiency, "{:.2f}"),
                 ),
                 *explained,
+                *self._drafting(replay["drafting"]),
                 ("tool fidelity", fidelity + compared),
                 ("checks", checks if tools["checks_total"] else "- (no conversation has a check)"),
                 (
@@ -189,6 +193,13 @@ class _Page:
                 ),
             ]
         )
+
+    def _drafting(self, drafting: JsonObject) -> list[tuple[str, str]]:
+        drafted, accepted = drafting["drafted_tokens"], drafting["accepted_tokens"]
+        if not drafted:
+            return []
+        rate = drafting["acceptance_rate"]
+        return [("drafted tokens", f"{drafted}, {accepted} of them accepted ({rate:.0%})")]
 
     def _known(self, path: str, value: float | None, form: str) -> str:
         """The figure, or "-" and why it is missing."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from edge_agentic.run.journal import JOURNAL_NAME, read_events
 
 MANIFEST_NAME = "manifest.json"
 SUMMARY_NAME = "summary.json"
+SERVER_LOG_NAME = "server.log"
 DEFAULT_PARENT = Path("runs")
 
 
@@ -90,6 +92,11 @@ class RunDirectory:
         """Write the manifest durably; return its SHA-256, which the journal starts with."""
         write_atomically(self.manifest_path, dump_pretty(manifest))
         return sha256_file(self.manifest_path)
+
+    def add_server_log(self, log: Path) -> None:
+        """Put a copy of a server's output beside the results, as far as the disk allows."""
+        with suppress(OSError):
+            shutil.copyfile(log, self.path / SERVER_LOG_NAME)
 
     def write_summary(self, summary: JsonObject) -> None:
         """Write the summary durably."""

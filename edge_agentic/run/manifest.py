@@ -12,7 +12,7 @@ from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.device.facts import DeviceFacts
 from edge_agentic.engine.api import Engine
 from edge_agentic.engine.gguf import GgufInfo
-from edge_agentic.replay.player import POLICY, ReplayPlan
+from edge_agentic.replay.player import ReplayPlan
 from edge_agentic.trace.pack import TracePack
 
 MANIFEST_SCHEMA = "edge-agentic/manifest/1"
@@ -87,7 +87,8 @@ def _pack_facts(pack: TracePack) -> JsonObject:
 
 def _replay_settings(replay: ReplayPlan) -> JsonObject:
     return {
-        "policy": POLICY,
+        "policy": replay.policy.value,
+        "concurrency": replay.concurrency,
         "max_output_tokens": replay.limits.max_output_tokens or replay.pack.max_output_tokens,
         "tool_timeout_s": replay.limits.tool_timeout_s,
     }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bfcl_gate.cases import Case
 from bfcl_gate.request import messages, tools
 from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject
-from edge_agentic.engine.api import Engine
+from edge_agentic.engine.api import ChatRequest, Engine
+from edge_agentic.engine.choices import EngineKind
+from edge_agentic.engine.server_kinds import Cause, ServerKind, remedy
 from edge_agentic.replay.player import ReplayPlan, turn_request
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import open_sandbox
@@ -27,7 +29,8 @@ def check_context(
 ) -> None:
     """Every prompt and its answer must fit the context window.
 
-    A conversation only grows, so its last turn decides.
+    A conversation grows from turn to turn, so of its turns only those decide whose answer may be
+    longer than that of every later one.
 
     Raises:
         BadInputError: one does not fit; names it and both numbers.
@@ -36,18 +39,18 @@ def check_context(
         return
     for case in gate_cases:
         prompt = engine.count_prompt_tokens(messages(case), tools(case))
-        _check_fits(f"gate case '{case.id}'", prompt, gate_output_tokens, engine.context_tokens)
+        _check_fits(f"gate case '{case.id}'", prompt, gate_output_tokens, engine)
     if replay is None:
         return
     for conversation in replay.pack.conversations:
-        request = turn_request(replay.pack, conversation, conversation.turns[-1], replay.limits)
-        prompt = engine.count_prompt_tokens(request.messages, request.tools)
-        _check_fits(
-            f"conversation '{conversation.id}'",
-            prompt,
-            request.max_output_tokens,
-            engine.context_tokens,
-        )
+        requests = [turn_request(replay, conversation, turn) for turn in conversation.turns]
+        for request in _deciding(requests):
+            _check_fits(
+                f"conversation '{conversation.id}'",
+                engine.count_prompt_tokens(request.messages, request.tools),
+                request.max_output_tokens,
+                engine,
+            )
 
 
 def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:
@@ -77,12 +80,28 @@ def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:
         return sandbox.info.to_json()
 
 
-def _check_fits(what: str, prompt: int | None, output: int, context: int) -> None:
-    if prompt is not None and prompt + output > context:
-        raise BadInputError(
-            f"{what} needs {prompt} prompt tokens and up to {output} for the answer, "
-            f"the context holds {context}; use --context {_round_up(prompt + output)} or more"
-        )
+def _deciding(requests: Sequence[ChatRequest]) -> Iterator[ChatRequest]:
+    """The requests, the last one first, whose answer may be longer than that of every later one."""
+    longest = 0
+    for request in reversed(requests):
+        if request.max_output_tokens > longest:
+            longest = request.max_output_tokens
+            yield request
+
+
+def _check_fits(what: str, prompt: int | None, output: int, engine: Engine) -> None:
+    context = engine.context_tokens
+    if prompt is None or context is None or prompt + output <= context:
+        return
+    facts = engine.describe()
+    needed = _round_up(prompt + output)
+    larger = f"use --context {needed} or more"
+    if facts["kind"] == EngineKind.OPENAI and "server_program" not in facts:
+        larger = f"{remedy(ServerKind(facts['server']), Cause.CONTEXT)} ({needed} or more)"
+    raise BadInputError(
+        f"{what} needs {prompt} prompt tokens and up to {output} for the answer, "
+        f"the context holds {context}; {larger}"
+    )
 
 
 def _round_up(tokens: int) -> int:

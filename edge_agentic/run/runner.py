@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,20 +14,25 @@ from edge_agentic.core import interrupt
 from edge_agentic.core.clock import monotonic_ns, utc_now
 from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject, sha256_file
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
+from edge_agentic.engine.choices import EngineKind
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.measure.events import JOURNAL_SCHEMA
 from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
+from edge_agentic.replay.lengths import recorded_lengths
 from edge_agentic.replay.player import (
     DEFAULT_MAX_OUTPUT_TOKENS,
-    POLICY,
+    ConversationEnd,
+    OpenWorkspace,
     ReplayLimits,
     ReplayPlan,
     TurnRecord,
     play,
 )
+from edge_agentic.replay.streams import play_at_once
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import gate_start, run_gate
@@ -81,6 +86,8 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
         return job.execute(progress)
     finally:
         job.prepared.engine.close()
+        if job.prepared.server_log is not None:
+            job.directory.add_server_log(job.prepared.server_log)
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,8 @@ class Job:
         progress.phase("replay", len(turns))
         journal.write(
             "replay_started",
-            policy=POLICY,
+            policy=plan.policy.value,
+            concurrency=plan.concurrency,
             dataset=pack.name,
             dataset_sha256=pack.sha256,
             expected_turns=len(turns),
@@ -181,7 +189,8 @@ class Job:
         )
         open_workspace = partial(_open_workspace, pack, self.settings.tier)
         # Closed here: an interruption must remove the workspace before it goes on.
-        with closing(play(pack, self.prepared.engine, plan.limits, open_workspace)) as records:
+        with ExitStack() as stack:
+            records = stack.enter_context(closing(self._play(plan, open_workspace, stack)))
             for record in records:
                 if isinstance(record, TurnRecord):
                     journal.write("turn", **record.to_json())
@@ -190,6 +199,16 @@ class Job:
                     journal.write("conversation_finished", **record.to_json())
                 interrupt.check()
         journal.write("replay_finished", t_ns=monotonic_ns())
+
+    def _play(
+        self, plan: ReplayPlan, open_workspace: OpenWorkspace, stack: ExitStack
+    ) -> Generator[TurnRecord | ConversationEnd, None, None]:
+        """Play on one stream or several; further engines are closed with the stack."""
+        another = self.prepared.another
+        if plan.concurrency == 1 or another is None:
+            return play(plan, self.prepared.engine, open_workspace)
+        further = [stack.enter_context(closing(another())) for _ in range(1, plan.concurrency)]
+        return play_at_once(plan, [self.prepared.engine, *further], open_workspace)
 
 
 def _open_workspace(
@@ -237,10 +256,16 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
     if replay is not None and replay.pack.workspaces:
         sandbox = check_sandbox(settings.tier, replay.pack.required_tools)
     profile, device = load_profile(), read_device()
-    if settings.engine.model is not None:
+    if settings.engine.kind is EngineKind.LLAMACPP and settings.engine.model is not None:
         progress.say(f"loading {resolve_model(settings.engine.model).name}")
-    prepared = prepare_engine(settings.engine, profile, replay.pack if replay else None, gate)
+    pack = replay.pack if replay else None
+    force_length = replay is not None and settings.policy is ReplayPolicy.EXACT
+    prepared = prepare_engine(
+        settings.engine, profile, pack, gate, progress.say, force_length=force_length
+    )
     try:
+        if replay is not None and force_length:
+            replay = replace(replay, lengths=recorded_lengths(replay.pack, prepared.engine))
         check_context(prepared.engine, gate.cases, gate_output_tokens, replay)
         manifest = build_manifest(
             engine=prepared.engine,
@@ -271,7 +296,7 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
 def _plan_replay(settings: RunSettings, name: str) -> ReplayPlan:
     pack = load_pack(name)
     limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
-    return ReplayPlan(pack, limits)
+    return ReplayPlan(pack, limits, concurrency=settings.engine.server.concurrency)
 
 
 def _speed_note(record: TurnRecord) -> str:

@@ -7,17 +7,25 @@ from pathlib import Path
 from typing import Final
 
 from bfcl_gate.early import MAX_ERROR_RATE
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.engine.choices import (
     MAX_CONTEXT_TOKENS,
     MAX_THREADS,
+    DraftKind,
     EngineKind,
+    Reasoning,
     ToolGrammar,
 )
+from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
+from edge_agentic.run.server_settings import STARTED, ServerOptions
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
+MAX_SNAPSHOTS: Final = 1000
+MAX_SNAPSHOT_MIB: Final = 2**20
 MAX_TIMEOUT_S: Final = 7 * 24 * 3600.0
 
 
@@ -29,33 +37,59 @@ class EngineSettings:
     model: str | None = None
     answers: str | None = None
     delays: ScriptedDelays = field(default_factory=ScriptedDelays)
-    tool_grammar: ToolGrammar = ToolGrammar.AUTO
+    tool_grammar: ToolGrammar = ToolGrammar.REFERENCE
+    tool_format: ToolFormat | None = None
+    reasoning: Reasoning = Reasoning.OFF
     context_tokens: int | None = None
     threads: int | None = None
     gpu_layers: int | None = None
+    prefix_snapshots: int | None = None
+    prefix_snapshot_mib: int | None = None
+    draft: DraftSettings = field(default_factory=DraftSettings)
+    server: ServerOptions = field(default_factory=ServerOptions)
 
     def __post_init__(self) -> None:
-        """Refuse options that belong to the other engine, or sizes that can't be."""
-        if self.kind is EngineKind.LLAMACPP:
-            if self.model is None:
-                raise BadInputError("give a model: --model PATH.gguf, or --model smollm2-135m")
+        """Refuse options that belong to another engine, or sizes that can't be."""
+        if self.kind is EngineKind.LLAMACPP and self.model is None:
+            raise BadInputError("give a model: --model PATH.gguf, or --model smollm2-135m")
+        if self.kind is EngineKind.SCRIPTED and self.model is not None:
+            raise ValueError("the scripted engine runs no model")
+        self.server.check(self.kind, self.model)
+        if self.kind is not EngineKind.SCRIPTED:
             _refuse(EngineKind.SCRIPTED, **{"--answers": self.answers})
             if self.delays != ScriptedDelays():
                 raise BadInputError("--first-token-ms and --token-ms belong to --engine scripted")
-        else:
-            if self.model is not None:
-                raise ValueError("the scripted engine runs no model")
+        if self.kind is not EngineKind.LLAMACPP:
+            if self.kind not in STARTED:
+                _refuse(
+                    EngineKind.LLAMACPP,
+                    **{
+                        "--context": self.context_tokens,
+                        "--threads": self.threads,
+                        "--gpu-layers": self.gpu_layers,
+                    },
+                )
+            grammar = self.tool_grammar
+            is_scripted = self.kind is EngineKind.SCRIPTED
             _refuse(
                 EngineKind.LLAMACPP,
                 **{
-                    "--context": self.context_tokens,
-                    "--threads": self.threads,
-                    "--gpu-layers": self.gpu_layers,
+                    "--tool-grammar": (
+                        grammar if is_scripted and grammar is not ToolGrammar.REFERENCE else None
+                    ),
+                    "--tool-grammar auto": grammar if grammar is ToolGrammar.AUTO else None,
+                    "--tool-format": self.tool_format,
+                    "--reasoning": None if self.reasoning is Reasoning.OFF else self.reasoning,
+                    "--prefix-snapshots": self.prefix_snapshots,
+                    "--prefix-snapshot-mib": self.prefix_snapshot_mib,
+                    "--draft": None if self.draft.kind is DraftKind.OFF else self.draft.kind,
                 },
             )
         _within("--context", self.context_tokens, 1, MAX_CONTEXT_TOKENS)
         _within("--threads", self.threads, 1, MAX_THREADS)
         _within("--gpu-layers", self.gpu_layers, -1, MAX_LAYERS)
+        _within("--prefix-snapshots", self.prefix_snapshots, 0, MAX_SNAPSHOTS)
+        _within("--prefix-snapshot-mib", self.prefix_snapshot_mib, 0, MAX_SNAPSHOT_MIB)
 
 
 @dataclass(frozen=True)
@@ -101,11 +135,16 @@ class RunSettings:
     out: Path | None = None
     max_output_tokens: int | None = None
     turn_timeout_s: float = 600.0
+    policy: ReplayPolicy = ReplayPolicy.RECORDED
     tier: Tier = Tier.BUBBLEWRAP
 
     def __post_init__(self) -> None:
         """Refuse limits that no turn can meet."""
         _within("--max-output-tokens", self.max_output_tokens, 1, MAX_CONTEXT_TOKENS)
+        if self.policy is ReplayPolicy.EXACT and self.max_output_tokens is not None:
+            raise BadInputError(
+                "--max-output-tokens can't go with --policy exact, which sets each answer's length"
+            )
         if not 0 < self.turn_timeout_s <= MAX_TIMEOUT_S:
             raise BadInputError(
                 f"--turn-timeout must be above 0 and at most {MAX_TIMEOUT_S:g} s, "

@@ -57,6 +57,11 @@ class Conversation:
             raise ValueError(f"conversation {self.id!r} doesn't end with a generated turn")
 
     @cached_property
+    def system_messages(self) -> tuple[Message, ...]:
+        """The system message that every request starts with; empty where there is none."""
+        return () if self.system is None else ({"role": "system", "content": self.system},)
+
+    @cached_property
     def row_messages(self) -> tuple[tuple[Message, ...], ...]:
         """The chat messages that each row stands for, in row order."""
         return tuple(_messages(row) for row in self.rows)
@@ -99,9 +104,7 @@ def request_messages(conversation: Conversation, turn: Turn) -> list[Message]:
     per result; calls without text have `content: null`; reasoning is kept. The list is new, its
     messages are shared between calls: treat them as read-only.
     """
-    messages: list[Message] = []
-    if conversation.system is not None:
-        messages.append({"role": "system", "content": conversation.system})
+    messages: list[Message] = [*conversation.system_messages]
     for row_messages in conversation.row_messages[: turn.row - 1]:
         messages += row_messages
     return messages

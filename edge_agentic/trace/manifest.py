@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from jsonschema import Draft202012Validator
-
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.json_schema import Schema
 from edge_agentic.core.jsonio import JsonObject, read_object
 from edge_agentic.trace.command import command_problem
 from edge_agentic.trace.schema_errors import schema_problem
@@ -50,7 +48,7 @@ def read_manifest(directory: Path) -> Manifest:
     path = directory / MANIFEST_NAME
     _require_plain_file(path)
     fields = read_object(path)
-    if problem := schema_problem(_validator(), fields):
+    if problem := schema_problem(_schema(), fields):
         raise BadInputError(f"{path}: {problem}")
     entries, limits = fields["conversations"], fields.get("limits", {})
     checks = {key: entry["check"] for key, entry in entries.items() if entry["check"]}
@@ -94,6 +92,5 @@ def _inside(relative: str, path: Path) -> str:
 
 
 @cache
-def _validator() -> Draft202012Validator:
-    schema = Path(__file__).with_name("pack.schema.json").read_text("utf-8")
-    return Draft202012Validator(json.loads(schema))
+def _schema() -> Schema:
+    return Schema.read(Path(__file__).with_name("pack.schema.json"))

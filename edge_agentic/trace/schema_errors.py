@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, relevance
+from edge_agentic.core.json_schema import Schema
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 MAX_DEPTH: Final = 64
 """Levels of objects and arrays in one another; Python's JSON writer gives up at some hundreds."""
 
 
-def schema_problem(validator: Draft202012Validator, document: object) -> str | None:
+def schema_problem(schema: Schema, document: object) -> str | None:
     """The clearest fault of a document: the field, and what it must be. None where all is well."""
     if _is_deep(document):
         return f"the object is nested more than {MAX_DEPTH} levels deep; flatten it"
-    if validator.is_valid(document):
+    if schema.accepts(document):
         return None
-    return _explain(max(validator.iter_errors(document), key=relevance))
+    from jsonschema.exceptions import relevance
+
+    return _explain(max(schema.errors(document), key=relevance))
 
 
 def _is_deep(document: object) -> bool:
     level = [document]
     for _ in range(MAX_DEPTH):
-        level = [child for value in level for child in _children(value)]
-    return any(isinstance(value, (dict, list)) for value in level)
+        level = [
+            child
+            for value in level
+            for child in _children(value)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _children(value: object) -> Iterable[object]:

@@ -104,7 +104,7 @@ def label(line: str) -> str:
 
 
 def test_a_big_model_is_named_as_the_readme_names_it(tmp_path: Path) -> None:
-    shown = [block for block in blocks(README) if "Qwen3.6-27B" in block.body]
+    shown = [block for block in blocks(README) if "Qwen3.6-27B-Q4_K_M.gguf" in block.body]
     assert len(shown) == 2
     for block in shown:
         done = shell(block.body, tmp_path)

@@ -1,6 +1,7 @@
-"""The JSON schema of a valid answer: one call, several calls, or a decline.
+"""The JSON schema of an answer that a server holds to calls of the offered functions.
 
-The schema follows the generic call form of `chat.generic`, whatever the model's own form is.
+The schema follows the generic call form of `chat.generic`, whatever the model's own form is. It
+is a schema and no grammar, because that is what servers take (`response_format`).
 """
 
 from __future__ import annotations

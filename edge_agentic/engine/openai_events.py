@@ -1,0 +1,57 @@
+"""Takes a server's event stream apart, each event with the time its last byte arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+LAST_EVENT: Final = b"\ndata: [DONE]"
+"""What ends a stream, as it stands in the bytes: JSON can't hold a bare line break."""
+
+_DONE: Final = b"[DONE]"
+
+
+class Event(NamedTuple):
+    """One event: its name, empty for a plain one; its data; ns after the request."""
+
+    name: bytes
+    data: bytes
+    arrival_ns: int
+
+
+def read_events(body: bytes, marks: Sequence[tuple[int, int]]) -> list[Event]:
+    """The events of a body that may stop anywhere, up to `[DONE]`; comments are left out.
+
+    An event counts as arrived when the line break after its last `data` line did. A last event
+    that no blank line ends counts too: not every server sends one.
+
+    Args:
+        body: the whole body.
+        marks: how many bytes of it had come, and when; ascending.
+    """
+    events: list[Event] = []
+    name, data = b"", b""
+    end, arrival_ns = 0, 0
+    upcoming = iter(marks)
+    arrived, at_ns = next(upcoming, (len(body), 0))
+    for line in body.split(b"\n"):
+        end += len(line) + 1
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        if line.startswith(b"data:"):
+            while arrived < end and (following := next(upcoming, None)):
+                arrived, at_ns = following
+            arrival_ns = at_ns
+            value = line[6:] if line.startswith(b"data: ") else line[5:]
+            data = data + b"\n" + value if data else value
+        elif line.startswith(b"event:"):
+            name = line[6:].strip()
+        elif not line:
+            if data == _DONE:
+                return events
+            if data:
+                events.append(Event(name, data, arrival_ns))
+            name, data = b"", b""
+    if data and data != _DONE:
+        events.append(Event(name, data, arrival_ns))
+    return events

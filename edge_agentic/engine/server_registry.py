@@ -1,0 +1,113 @@
+"""Remembers servers that were left running, so that they can be found and stopped later."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from edge_agentic.core.errors import BadInputError, RequirementError
+from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_object, write_atomically
+from edge_agentic.engine.server_process import StartedServer, server_folder, stop_guard
+
+
+@dataclass(frozen=True)
+class KeptServer:
+    """A server that runs on its own."""
+
+    name: str
+    url: str
+    log: Path
+    guard_pid: int
+    started_s: float
+    """Creation time of the guard: another process may get its number later."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether that very guard, and so its server, still runs."""
+        with contextlib.suppress(psutil.Error):
+            guard = psutil.Process(self.guard_pid)
+            return guard.create_time() == self.started_s and guard.status() != "zombie"
+        return False
+
+
+def remember(server: StartedServer, folder: Path | None = None) -> KeptServer:
+    """Write down a server that is kept; its name is kind and port."""
+    kept = KeptServer(
+        name=f"{server.kind.value}-{server.endpoint.port}",
+        url=server.endpoint.url,
+        log=server.log,
+        guard_pid=server.guard_pid,
+        started_s=psutil.Process(server.guard_pid).create_time(),
+    )
+    record: JsonObject = {
+        "name": kept.name,
+        "url": kept.url,
+        "log": str(kept.log),
+        "guard_pid": kept.guard_pid,
+        "started_s": kept.started_s,
+    }
+    folder = folder or server_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / f"{kept.name}.json", dump_pretty(record))
+    return kept
+
+
+def kept_servers(folder: Path | None = None) -> list[KeptServer]:
+    """The servers that still run, by name; records of others are removed."""
+    running = []
+    for path in sorted((folder or server_folder()).glob("*.json")):
+        kept = _read(path)
+        if kept is not None and kept.is_running:
+            running.append(kept)
+        else:
+            path.unlink(missing_ok=True)
+    return running
+
+
+def find_kept(name: str | None, folder: Path | None = None) -> KeptServer:
+    """The kept server of that name, or the only one.
+
+    Raises:
+        BadInputError: none of that name, none at all, or several and no name.
+    """
+    running = kept_servers(folder)
+    if name is not None:
+        running = [kept for kept in running if kept.name == name]
+    if len(running) == 1:
+        return running[0]
+    if running:
+        names = ", ".join(kept.name for kept in running)
+        raise BadInputError(f"several servers run; name one of: {names}")
+    known = ", ".join(kept.name for kept in kept_servers(folder))
+    called = f" called {name!r}" if name else ""
+    raise BadInputError(f"no kept server{called} runs" + (f"; there are: {known}" if known else ""))
+
+
+def stop(kept: KeptServer, folder: Path | None = None) -> None:
+    """Stop a kept server and forget it.
+
+    Raises:
+        RequirementError: it does not end.
+    """
+    if kept.is_running and not stop_guard(kept.guard_pid):
+        raise RequirementError(
+            f"{kept.name} (process {kept.guard_pid}) does not end; its log: {kept.log}"
+        )
+    ((folder or server_folder()) / f"{kept.name}.json").unlink(missing_ok=True)
+
+
+def _read(path: Path) -> KeptServer | None:
+    try:
+        record = read_object(path)
+        return KeptServer(
+            name=path.stem,
+            url=str(record["url"]),
+            log=Path(str(record["log"])),
+            guard_pid=int(record["guard_pid"]),
+            started_s=float(record["started_s"]),
+        )
+    except (BadInputError, KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,87 @@
+"""Plays several conversations at once, each in turn on a stream of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from edge_agentic.core.clock import Clock, monotonic_ns
+from edge_agentic.engine.api import Engine
+from edge_agentic.replay.player import (
+    ConversationEnd,
+    OpenWorkspace,
+    ReplayPlan,
+    TurnRecord,
+    no_workspaces,
+    play,
+)
+from edge_agentic.trace.conversation import Conversation
+
+_Item = TurnRecord | ConversationEnd | BaseException | None
+
+
+def play_at_once(
+    plan: ReplayPlan,
+    engines: Sequence[Engine],
+    open_workspace: OpenWorkspace = no_workspaces,
+    clock: Clock = monotonic_ns,
+) -> Generator[TurnRecord | ConversationEnd, None, None]:
+    """Play a pack's conversations on as many streams as there are engines.
+
+    A stream takes the next conversation as soon as it has ended one. Records come in the order
+    in which they were made; those of one conversation keep theirs. Closing the generator ends
+    every stream: engines are closed, so that no one waits for an answer.
+
+    Raises:
+        SandboxError: the sandbox itself failed.
+    """
+    records: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+    waiting = iter(plan.pack.conversations)
+    lock, stop = threading.Lock(), threading.Event()
+
+    def take() -> Conversation | None:
+        with lock:
+            return None if stop.is_set() else next(waiting, None)
+
+    def stream(engine: Engine) -> None:
+        try:
+            while (conversation := take()) is not None:
+                alone = replace(plan, pack=replace(plan.pack, conversations=(conversation,)))
+                with closing(play(alone, engine, open_workspace, clock)) as played:
+                    for record in played:
+                        if stop.is_set():
+                            return
+                        records.put(record)
+        except BaseException as error:
+            records.put(error)
+        finally:
+            records.put(None)
+
+    threads = [threading.Thread(target=stream, args=(engine,)) for engine in engines]
+    for thread in threads:
+        thread.start()
+    try:
+        yield from _until_all_end(records, len(threads))
+    finally:
+        stop.set()
+        for thread, engine in zip(threads, engines, strict=True):
+            if thread.is_alive():
+                engine.close()
+        for thread in threads:
+            thread.join()
+
+
+def _until_all_end(
+    records: queue.SimpleQueue[_Item], streams: int
+) -> Iterator[TurnRecord | ConversationEnd]:
+    while streams:
+        record = records.get()
+        if record is None:
+            streams -= 1
+        elif isinstance(record, BaseException):
+            raise record
+        else:
+            yield record

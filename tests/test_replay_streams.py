@@ -1,0 +1,95 @@
+"""Several conversations are played at once, each in order, and all end when one must."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from edge_agentic.core.outcome import Outcome
+from edge_agentic.engine.api import ChatRequest, Completion, TokenTimes
+from edge_agentic.engine.scripted import ScriptedAnswer, ScriptedEngine
+from edge_agentic.replay.player import ConversationEnd, ReplayLimits, ReplayPlan, TurnRecord
+from edge_agentic.replay.streams import play_at_once
+from edge_agentic.trace.pack import TracePack, load_pack
+from tests.trace_samples import says, user, write
+
+LIMITS = ReplayLimits(None, 30.0, 10.0)
+WAIT_S = 30
+
+
+class Meeting(ScriptedEngine):
+    """Answers only once every stream is at work."""
+
+    def __init__(self, barrier: threading.Barrier) -> None:
+        super().__init__(lambda _: ScriptedAnswer(text="ok"), source="test")
+        self._barrier = barrier
+
+    def generate(self, request: ChatRequest) -> Completion:
+        if request.request_id.endswith("/1"):
+            self._barrier.wait(WAIT_S)
+        return super().generate(request)
+
+
+class Endless(ScriptedEngine):
+    """Answers once it is closed, and not before; its first turn comes at once."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: ScriptedAnswer(text="ok"), source="test")
+        self.closed = threading.Event()
+
+    def generate(self, request: ChatRequest) -> Completion:
+        if request.request_id.endswith("/1"):
+            return super().generate(request)
+        assert self.closed.wait(WAIT_S)
+        return Completion(Outcome.ENGINE_FAILED, TokenTimes(0, (), None))
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Broken(ScriptedEngine):
+    def __init__(self) -> None:
+        super().__init__(lambda _: None, source="test")
+
+    def generate(self, request: ChatRequest) -> Completion:
+        raise OSError("the disk is gone")
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> TracePack:
+    rows = [
+        row(turn, conversation_id=name)
+        for name in "abcd"
+        for turn, row in enumerate((user, says, user, says), start=1)
+    ]
+    return load_pack(str(write(tmp_path / "trace.jsonl", *rows)))
+
+
+def test_conversations_run_at_once_and_keep_their_order(pack: TracePack) -> None:
+    barrier = threading.Barrier(2)
+    engines = [Meeting(barrier) for _ in range(2)]
+    records = list(play_at_once(ReplayPlan(pack, LIMITS), engines))
+    turns = [(r.conversation_id, r.turn.index) for r in records if isinstance(r, TurnRecord)]
+    assert sorted(turns) == [(name, number) for name in "abcd" for number in (1, 2)]
+    for name in "abcd":
+        assert [number for other, number in turns if other == name] == [1, 2]
+    ends = [r.conversation_id for r in records if isinstance(r, ConversationEnd)]
+    assert sorted(ends) == list("abcd")
+
+
+def test_closing_ends_every_stream_without_waiting_for_answers(pack: TracePack) -> None:
+    engines = [Endless(), Endless()]
+    records = play_at_once(ReplayPlan(pack, LIMITS), engines)
+    next(records)
+    records.close()
+    assert all(engine.closed.is_set() for engine in engines)
+    assert not [thread for thread in threading.enumerate() if "stream" in thread.name]
+
+
+def test_what_breaks_one_stream_is_raised_and_ends_the_others(pack: TracePack) -> None:
+    endless = Endless()
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(play_at_once(ReplayPlan(pack, LIMITS), [endless, Broken()]))
+    assert endless.closed.is_set()
