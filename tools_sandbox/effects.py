@@ -1,47 +1,34 @@
-"""What a command did: its outcome, and which files of the workspace it changed to what."""
+"""Which files of a workspace something changed, and to what."""
 
 import hashlib
 import os
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 from tools_sandbox.places import Snapshot
-from tools_sandbox.result import Result
 from tools_sandbox.sandbox import Sandbox
 
+Changes: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Names whose content is other than before, sorted, with what is there now; None for gone.
+
+What is there: a kind, a mode, and a hash of the content or the target of a link."""
+
 _State = dict[str, str | None]
-"""What is under each name: a kind, a mode, and a hash of the content or the target of a link.
-In a layer, None for what it takes away."""
+"""What is under each name. In a layer, None for what it takes away."""
 
 _CHUNK_BYTES = 256 * 1024
-_NOT_RUN = (126, 127)
 _OPAQUE = "user.overlay.opaque"
 _HIDES_BELOW = " opaque"
 
-
-@dataclass(frozen=True)
-class Effect:
-    """What one call did."""
-
-    result: Result
-    changes: tuple[tuple[str, str | None], ...]
-    """Names whose content is other than before, sorted, with what is there now; None for gone."""
-
-    @property
-    def ran(self) -> bool:
-        """The call could be executed: bash found its programs, and it came to an end."""
-        result = self.result
-        return (
-            not result.timed_out and result.over_limit is None and result.exit_code not in _NOT_RUN
-        )
+_T = TypeVar("_T")
 
 
 class Observer:
-    """Runs commands in a workspace and tells what they did to its files; times don't count.
+    """Tells what was done to the files of a workspace; times don't count.
 
-    It remembers what layers hold that can't change any more, so that the cost of a call to a view
+    It remembers what layers hold that can't change any more, so that the cost of a look at a view
     of kind `overlay` depends on the changes and not on the size of the workspace.
     """
 
@@ -49,31 +36,30 @@ class Observer:
         self._sandbox = sandbox
         self._known: dict[Path, _State] = {}
 
-    def run(self, command: str | Sequence[str], *, timeout_s: float) -> Effect:
-        """Run a command in the workspace.
+    def watch(self, action: Callable[[Sandbox], _T]) -> tuple[_T, Changes]:
+        """Do something in the workspace: its result, and what it changed.
 
         Raises:
-            InvalidRequest: the command can't be used.
-            SandboxError: the sandbox failed.
+            SandboxError: the sandbox failed; and whatever `action` raises.
         """
-        return self._observed(self._sandbox, command, timeout_s)
+        return self._watched(self._sandbox, action)
 
-    def try_on_copy(
-        self, snapshot: Snapshot, command: str | Sequence[str], *, timeout_s: float
-    ) -> Effect:
-        """Run a command on a throw-away branch of the workspace as it stood at a snapshot.
+    def watch_on_branch(
+        self, snapshot: Snapshot, action: Callable[[Sandbox], _T]
+    ) -> tuple[_T, Changes]:
+        """Do something on a throw-away branch of the workspace as it stood at a snapshot.
 
         Raises:
-            InvalidRequest: the command can't be used, or the workspace is not a view.
-            SandboxError: the sandbox failed.
+            InvalidRequest: the workspace is not a view.
+            SandboxError: the sandbox failed; and whatever `action` raises.
         """
         with self._sandbox.branch(snapshot) as branch:
-            return self._observed(branch, command, timeout_s)
+            return self._watched(branch, action)
 
-    def _observed(self, sandbox: Sandbox, command: str | Sequence[str], timeout_s: float) -> Effect:
+    def _watched(self, sandbox: Sandbox, action: Callable[[Sandbox], _T]) -> tuple[_T, Changes]:
         before = self._state(sandbox)
-        result = sandbox.run(command, timeout_s=timeout_s)
-        return Effect(result, _changes(before, self._state(sandbox)))
+        result = action(sandbox)
+        return result, _changes(before, self._state(sandbox))
 
     def _state(self, sandbox: Sandbox) -> _State:
         layers = sandbox.layers
@@ -89,17 +75,7 @@ class Observer:
         return state
 
 
-def same_effect(one: Effect, other: Effect) -> bool:
-    """Whether two calls did the same: same exit status, same files with the same content.
-
-    Of calls that change nothing the output has to be the same too, since that is all they do.
-    """
-    if one.result.exit_code != other.result.exit_code or one.changes != other.changes:
-        return False
-    return bool(one.changes) or one.result.output == other.result.output
-
-
-def _changes(before: _State, after: _State) -> tuple[tuple[str, str | None], ...]:
+def _changes(before: _State, after: _State) -> Changes:
     names = sorted(before.keys() | after.keys())
     return tuple((name, after.get(name)) for name in names if before.get(name) != after.get(name))
 

@@ -7,7 +7,6 @@ import lzma
 import os
 import stat
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from tools_sandbox.errors import InvalidRequest
+from tools_sandbox.private import PrivateDirectory
 from tools_sandbox.removal import remove_tree
 from tools_sandbox.unpacking import Bounds, Unpacked
 from tools_sandbox.users import command_user, give
@@ -87,13 +87,13 @@ class Store:
 
     @contextmanager
     def _unpacking(self, name: str) -> Iterator[Unpacked]:
-        private = Path(tempfile.mkdtemp(prefix=".new-", dir=self._root))
+        private = PrivateDirectory(self._root)
         try:
-            top = private / "workspace"
+            top = private.path / "workspace"
             top.mkdir()
             yield Unpacked(top, name, self._bounds)
         finally:
-            remove_tree(private)
+            private.remove()
 
     def _keep(self, unpacked: Unpacked) -> Pristine:
         unpacked.finish()

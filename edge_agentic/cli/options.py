@@ -10,6 +10,7 @@ import typer
 
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.replay_policy import ReplayPolicy
+from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.choices import (
     DEFAULT_LOOKUP_TOKENS,
     DEFAULT_MTP_TOKENS,
@@ -23,6 +24,7 @@ from edge_agentic.engine.choices import (
 from edge_agentic.engine.server_kinds import ServerKind
 
 if TYPE_CHECKING:
+    from edge_agentic.replay.live import LiveLimits
     from edge_agentic.run.server_settings import ServerOptions
     from edge_agentic.run.settings import EngineSettings, GateSettings
 
@@ -146,7 +148,29 @@ MaxOutputTokens = Annotated[
 ]
 Policy = Annotated[
     ReplayPolicy,
-    typer.Option(help="exact: each answer has as many tokens as the recorded one."),
+    typer.Option(
+        help="exact: each answer has as many tokens as the recorded one; live: the model works "
+        "on each task by itself, and the pack's check decides."
+    ),
+]
+Tools = Annotated[
+    ToolMode,
+    typer.Option(
+        help="execute: recorded calls run in the sandbox, the model's are tried there afterwards; "
+        "recorded: wait as long as they took; off: neither."
+    ),
+]
+TaskTurns = Annotated[
+    int | None,
+    typer.Option(min=1, help="Policy live: most turns of one task. [default: 50]"),
+]
+TaskTokens = Annotated[
+    int | None,
+    typer.Option(min=1, help="Policy live: most output tokens of one task. [default: 32768]"),
+]
+TaskTimeout = Annotated[
+    float | None,
+    typer.Option(min=1, help="Policy live: most seconds for one task. [default: 3600]"),
 ]
 TurnTimeout = Annotated[float, typer.Option(help="Deadline of one turn, seconds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json and the run directory.")]
@@ -198,6 +222,18 @@ def engine_settings(
         prefix_snapshot_mib=prefix_snapshot_mib,
         draft=draft_settings(draft, draft_tokens),
         server=server,
+    )
+
+
+def live_limits(turns: int | None, tokens: int | None, timeout_s: float | None) -> LiveLimits:
+    """How far a model may go on one task of the policy `live`."""
+    from edge_agentic.replay.live import LiveLimits
+
+    default = LiveLimits()
+    return LiveLimits(
+        turns=default.turns if turns is None else turns,
+        output_tokens=default.output_tokens if tokens is None else tokens,
+        wall_s=default.wall_s if timeout_s is None else timeout_s,
     )
 
 

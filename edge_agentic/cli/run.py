@@ -9,8 +9,9 @@ import typer
 from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
-from edge_agentic.cli.sandbox import AllowUnsandboxed, tier_for
+from edge_agentic.cli.sandbox import AllowUnsandboxed, TierOption, tier_for
 from edge_agentic.core.replay_policy import ReplayPolicy
+from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
 
 DEMO_MODEL = "smollm2-135m"
@@ -53,7 +54,12 @@ def command(default_model: str | None) -> Callable[..., None]:
         concurrency: options.Concurrency = 1,
         max_output_tokens: options.MaxOutputTokens = None,
         turn_timeout: options.TurnTimeout = options.DEFAULT_TURN_TIMEOUT_S,
+        tools: options.Tools = ToolMode.EXECUTE,
+        tier: TierOption = None,
         allow_unsandboxed: AllowUnsandboxed = False,
+        task_turns: options.TaskTurns = None,
+        task_tokens: options.TaskTokens = None,
+        task_timeout: options.TaskTimeout = None,
         answers: options.Answers = None,
         first_token_ms: options.FirstTokenMs = 0.0,
         token_ms: options.TokenMs = 0.0,
@@ -105,7 +111,9 @@ def command(default_model: str | None) -> Callable[..., None]:
             policy=policy,
             max_output_tokens=max_output_tokens,
             turn_timeout_s=turn_timeout,
-            tier=tier_for(allow_unsandboxed),
+            tools=tools,
+            live=options.live_limits(task_turns, task_tokens, task_timeout),
+            tier=tier_for(allow_unsandboxed, tier),
         )
         result = execute(settings)
         show(result, as_json=json)

@@ -12,3 +12,5 @@ class ReplayPolicy(str, Enum):
     """History from the trace, whatever the model said; the model ends its answer itself."""
     EXACT = "exact"
     """As recorded, but each answer has as many tokens as the recorded one."""
+    LIVE = "live"
+    """The model works by itself: its own calls run, and it sees what comes of them."""

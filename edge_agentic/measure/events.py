@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Any, Final, TypeVar
 
+from edge_agentic.core.ending import Ending
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import TokenCounts, TokenTimes
 from edge_agentic.measure.fields import Fields
@@ -15,8 +17,10 @@ from edge_agentic.measure.records import (
     Journal,
     ReplayStart,
     ToolRun,
+    Trial,
     Turn,
 )
+from edge_agentic.trace.comparison import Match
 
 JOURNAL_SCHEMA: Final = "edge-agentic/journal/1"
 
@@ -69,7 +73,7 @@ def _gate_case(journal: Journal, fields: Fields) -> None:
     journal.gate_cases.append(
         GateCase(
             sample_id=fields.text("sample_id"),
-            outcome=_outcome(fields),
+            outcome=_one_of(Outcome, fields, "outcome"),
             valid=fields.flag("valid"),
             malformed=fields.flag("malformed"),
         )
@@ -87,9 +91,10 @@ def _replay_started(journal: Journal, fields: Fields) -> None:
         dataset=fields.text("dataset"),
         dataset_sha256=fields.text("dataset_sha256"),
         policy=fields.text("policy"),
-        expected_turns=fields.count("expected_turns"),
-        scorable_turns=fields.count("scorable_turns"),
+        expected_turns=fields.optional_count("expected_turns"),
+        scorable_turns=fields.optional_count("scorable_turns"),
         concurrency=fields.optional_count("concurrency") or 1,
+        tasks=fields.optional_texts("tasks"),
     )
 
 
@@ -100,7 +105,7 @@ def _turn(journal: Journal, fields: Fields) -> None:
             session=journal.sessions,
             conversation_id=fields.text("conversation_id"),
             number=fields.count("turn"),
-            outcome=_outcome(fields),
+            outcome=_one_of(Outcome, fields, "outcome"),
             times=TokenTimes(
                 issued_ns=fields.count("issued_ns"),
                 arrivals_ns=fields.counts("arrivals_ns"),
@@ -120,11 +125,14 @@ def _turn(journal: Journal, fields: Fields) -> None:
             tools=tuple(
                 ToolRun(
                     duration_ns=tool.count("duration_ns"),
-                    matches_record=tool.optional_flag("matches_record"),
+                    result=tool.text("result"),
+                    expected=tool.optional_text("expected"),
+                    match=_one_of_or_none(Match, tool, "match"),
                 )
                 for tool in fields.mappings("tools")
             ),
             step_end_ns=fields.count("step_end_ns"),
+            tool_delay_ns=fields.optional_count("tool_delay_ns"),
         )
     )
 
@@ -135,6 +143,20 @@ def _conversation_finished(journal: Journal, fields: Fields) -> None:
         ConversationEnd(
             conversation_id=fields.text("conversation_id"),
             check_passed=fields.optional_flag("check_passed"),
+            ending=_one_of_or_none(Ending, fields, "ending"),
+        )
+    )
+
+
+def _trial(journal: Journal, fields: Fields) -> None:
+    _require_one(journal.replay, "replay_started")
+    model = fields.optional_mapping("model")
+    journal.trials.append(
+        Trial(
+            conversation_id=fields.text("conversation_id"),
+            number=fields.count("turn"),
+            model_ran=tuple(call.flag("ran") for call in model.mappings("calls")) if model else (),
+            same_effect=fields.optional_flag("same_effect"),
         )
     )
 
@@ -167,22 +189,28 @@ _HANDLERS: Final[Mapping[str, Callable[[Journal, Fields], None]]] = {
     "turn": _turn,
     "conversation_finished": _conversation_finished,
     "replay_finished": _replay_finished,
+    "trial": _trial,
     "memory": _memory,
     "interrupted": _interrupted,
     "run_finished": _run_finished,
 }
 
-_T = TypeVar("_T")
+_E = TypeVar("_E", bound=Enum)
 
 
-def _outcome(fields: Fields) -> Outcome:
-    """The outcome of a request, one of the known ones."""
-    text = fields.text("outcome")
+def _one_of_or_none(kind: type[_E], fields: Fields, name: str) -> _E | None:
+    """One of the known values, or null."""
+    return None if fields.optional_text(name) is None else _one_of(kind, fields, name)
+
+
+def _one_of(kind: type[_E], fields: Fields, name: str) -> _E:
+    """One of the known values."""
+    text = fields.text(name)
     try:
-        return Outcome(text)
+        return kind(text)
     except ValueError:
-        known = ", ".join(outcome.value for outcome in Outcome)
-        raise ValueError(f"'outcome' must be one of {known}; found {text[:40]!r}") from None
+        known = ", ".join(str(member.value) for member in kind)
+        raise ValueError(f"'{name}' must be one of {known}; found {text[:40]!r}") from None
 
 
 def _require_none(earlier: object) -> None:

@@ -74,6 +74,10 @@ class Fields:
         """A list of strings."""
         return self._list(name, "strings", _is_text)
 
+    def optional_texts(self, name: str) -> tuple[str, ...] | None:
+        """A list of strings, or null."""
+        return None if self.values.get(name) is None else self.texts(name)
+
     def mappings(self, name: str) -> tuple[Fields, ...]:
         """A list of objects, each ready to be read; complaints name its place in the list."""
         items = self._list(name, "objects", _is_mapping)

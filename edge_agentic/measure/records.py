@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from edge_agentic.core.ending import Ending
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import TokenCounts, TokenTimes
+from edge_agentic.trace.comparison import Match
 
 
 @dataclass(frozen=True)
@@ -59,28 +61,46 @@ def first_records(cases: Iterable[GateCase]) -> dict[str, GateCase]:
 
 @dataclass(frozen=True)
 class ReplayStart:
-    """What the replay set out to issue; the counts are the data set's own."""
+    """What the replay set out to issue; the counts are the data set's own.
+
+    Under the policy `live` there are tasks instead, of nobody knows how many turns.
+    """
 
     dataset: str
     dataset_sha256: str
     policy: str
-    expected_turns: int
-    scorable_turns: int
+    expected_turns: int | None
+    scorable_turns: int | None
     concurrency: int = 1
     """How many conversations were played at once."""
+    tasks: tuple[str, ...] | None = None
+    """The conversations that are tasks under the policy `live`; None under the others."""
 
     def __post_init__(self) -> None:
-        """Refuse more scorable turns than turns."""
-        if self.scorable_turns > self.expected_turns:
+        """Refuse more scorable turns than turns, and both or none of turns and tasks."""
+        has_turns = self.expected_turns is not None and self.scorable_turns is not None
+        if has_turns is (self.tasks is not None):
+            raise ValueError("needs 'expected_turns' and 'scorable_turns', or 'tasks'")
+        if (self.scorable_turns or 0) > (self.expected_turns or 0):
             raise ValueError("'scorable_turns' is larger than 'expected_turns'")
 
 
 @dataclass(frozen=True)
 class ToolRun:
-    """One executed tool call; `matches_record` is None where nothing was recorded."""
+    """One executed tool call; `match` is None where nothing was recorded.
+
+    expected: the recorded result, where it is not `result` to the letter.
+    """
 
     duration_ns: int
-    matches_record: bool | None
+    result: str
+    expected: str | None
+    match: Match | None
+
+    def __post_init__(self) -> None:
+        """Refuse a comparison with nothing."""
+        if (self.expected is None) is not (self.match in (None, Match.EXACT)):
+            raise ValueError("'expected' is there if and only if 'match' is not null or 'exact'")
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,8 @@ class Turn:
     tools: tuple[ToolRun, ...]
     step_end_ns: int
     forced_tokens: int | None = None
+    tool_delay_ns: int | None = None
+    """How long was waited in the place of tools; None where nothing was."""
 
     def __post_init__(self) -> None:
         """Refuse a turn before the first, a step that ends before its output, a score over 1."""
@@ -123,6 +145,21 @@ class ConversationEnd:
 
     conversation_id: str
     check_passed: bool | None
+    ending: Ending | None = None
+    """How the model ended a task of the policy `live`."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of the model's own calls of one turn, tried after the replay.
+
+    same_effect: None where no recorded call ran in the turn.
+    """
+
+    conversation_id: str
+    number: int
+    model_ran: tuple[bool, ...]
+    same_effect: bool | None
 
 
 @dataclass
@@ -138,6 +175,7 @@ class Journal:
     turns: list[Turn] = field(default_factory=list)
     conversation_ends: list[ConversationEnd] = field(default_factory=list)
     replay_finished: bool = False
+    trials: list[Trial] = field(default_factory=list)
     peak_rss_mb: float | None = None
     interrupted_by: str | None = None
     """The signal that ended the last session."""

@@ -18,15 +18,17 @@ from edge_agentic.measure.definitions import (
 from edge_agentic.measure.prefill_finding import prefill_findings
 from edge_agentic.measure.reasons import Reasons
 from edge_agentic.measure.records import Journal, ReplayStart, Turn
+from edge_agentic.measure.task_metrics import task_figures
 from edge_agentic.measure.times import distributions, duration_s
+from edge_agentic.measure.tool_metrics import tool_figures
 
 
 @dataclass(frozen=True)
 class TurnCounts:
-    """How many turns there were; `expected` is the data set's own count."""
+    """How many turns there were; `expected` is the data set's own count, None for tasks."""
 
     issued: int
-    expected: int
+    expected: int | None
     observed: int
     scored: int
 
@@ -36,9 +38,9 @@ class TurnCounts:
         return self.issued - self.observed
 
     @property
-    def missing(self) -> int:
+    def missing(self) -> int | None:
         """Expected, and never completed: failed, or not even issued."""
-        return max(0, self.expected - self.observed)
+        return None if self.expected is None else max(0, self.expected - self.observed)
 
 
 def distinct_turns(turns: Iterable[Turn]) -> list[Turn]:
@@ -88,8 +90,15 @@ def replay_section(
         **distributions(journal, turns, completed, reasons),
         "prefill": {**_prefill(completed), "findings": prefill_findings(completed, server)},
         "drafting": _drafting(completed),
-        "tools": _tools(journal, turns),
+        "tools": tool_figures(journal, turns, reasons),
+        "tasks": None,
     }
+    if replay.tasks is None:
+        reasons["replay.tasks"] = "only under the policy 'live' there are tasks"
+    else:
+        section["tasks"] = task_figures(journal, replay.tasks, turns, reasons)
+        for name in ("expected", "missing"):
+            reasons[f"replay.turns.{name}"] = "a task has as many turns as the model makes"
     reasons.update(_null_figures(section, completed))
     return section
 
@@ -169,25 +178,6 @@ def _drafting(completed: Sequence[Turn]) -> JsonObject:
     }
 
 
-def _tools(journal: Journal, turns: Sequence[Turn]) -> JsonObject:
-    """Executed tool calls, how many gave the recorded result, and the checks of success."""
-    runs = [run for turn in turns for run in turn.tools]
-    compared = [run.matches_record for run in runs if run.matches_record is not None]
-    checks: dict[str, bool | None] = {}
-    for end in journal.conversation_ends:
-        checks.setdefault(end.conversation_id, end.check_passed)
-    decided = [passed for passed in checks.values() if passed is not None]
-    return {
-        "executed": len(runs),
-        "compared": len(compared),
-        "fidelity": sum(compared) / len(compared) if compared else None,
-        "executable_rate": None,
-        "effect_match": None,
-        "checks_passed": sum(decided),
-        "checks_total": len(decided),
-    }
-
-
 def _null_figures(section: JsonObject, completed: Sequence[Turn]) -> Reasons:
     """Why single figures of the section are null; distributions gave their own reasons."""
     uncounted = (
@@ -210,9 +200,6 @@ def _null_figures(section: JsonObject, completed: Sequence[Turn]) -> Reasons:
         "drafting.drafted_tokens": uncounted,
         "drafting.accepted_tokens": uncounted,
         "drafting.acceptance_rate": "no token was drafted",
-        "tools.fidelity": "no executed call has a recorded result to compare with",
-        "tools.executable_rate": "the model's own calls are not executed yet",
-        "tools.effect_match": "the model's own calls are not executed yet",
     }
     reasons = {}
     for path, reason in why.items():

@@ -85,6 +85,8 @@ def conversation_times_s(journal: Journal, turns: Iterable[Turn]) -> list[float]
 
 def tool_time_s(turn: Turn) -> float | None:
     """Time of the turn's tools: sandbox execution or the injected delay. None without tools."""
+    if turn.tool_delay_ns is not None:
+        return turn.tool_delay_ns / NS_PER_S
     return sum(tool.duration_ns for tool in turn.tools) / NS_PER_S if turn.tools else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from edge_agentic.core.ending import Ending
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.measure.gate_metrics import unrecorded_samples
@@ -59,7 +60,8 @@ def _replay_reasons(journal: Journal) -> list[str]:
     turns = distinct_turns(journal.turns)
     reasons = _turn_reasons(journal.replay, journal, len(turns))
     counts = count_turns(journal.replay, turns)
-    if counts.missing:
+    reasons += _task_reasons(journal, journal.replay)
+    if counts.missing and counts.expected is not None:
         never_issued = max(0, counts.expected - counts.issued)
         reasons.append(
             f"{counts.missing} of {counts.expected} turns have no completed answer "
@@ -73,6 +75,24 @@ def _replay_reasons(journal: Journal) -> list[str]:
     reasons += _length_reasons(journal.replay, turns)
     if not journal.replay_finished:
         reasons.append("The replay did not reach its end.")
+    return reasons
+
+
+def _task_reasons(journal: Journal, replay: ReplayStart) -> list[str]:
+    """Tasks of the policy `live` that did not end, or that the engine ended."""
+    ends = {end.conversation_id: end.ending for end in journal.conversation_ends}
+    reasons = []
+    tasks = replay.tasks or ()
+    if open_tasks := [name for name in tasks if name not in ends]:
+        reasons.append(
+            f"{len(open_tasks)} of {len(tasks)} tasks did not end (first: '{open_tasks[0]}')."
+        )
+    broken = [name for name in tasks if ends.get(name) is Ending.FAILED]
+    if broken:
+        reasons.append(
+            f"{len(broken)} of {len(tasks)} tasks were broken off by the engine "
+            f"(first: '{broken[0]}')."
+        )
     return reasons
 
 
@@ -99,14 +119,14 @@ def _length_reasons(replay: ReplayStart, turns: Sequence[Turn]) -> list[str]:
 def _turn_reasons(replay: ReplayStart, journal: Journal, distinct: int) -> list[str]:
     """Turns that the data set can't account for."""
     reasons = []
-    if not replay.expected_turns:
+    if not replay.expected_turns and not replay.tasks:
         reasons.append("The data set holds no turn: nothing was measured.")
     if repeats := _repeats(journal.turns):
         reasons.append(
             f"Turns recorded more than once: {len(repeats)} (first: turn {repeats[0].number} of "
             f"'{repeats[0].conversation_id}'); only the first record of each counts."
         )
-    if distinct > replay.expected_turns:
+    if replay.expected_turns is not None and distinct > replay.expected_turns:
         reasons.append(f"Issued turns: {distinct}; the data set holds {replay.expected_turns}.")
     return reasons
 

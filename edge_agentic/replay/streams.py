@@ -50,7 +50,7 @@ def play_at_once(
         try:
             while (conversation := take()) is not None:
                 alone = replace(plan, pack=replace(plan.pack, conversations=(conversation,)))
-                with closing(play(alone, engine, open_workspace, clock)) as played:
+                with closing(play(alone, engine, open_workspace, clock, stop.wait)) as played:
                     for record in played:
                         if stop.is_set():
                             return

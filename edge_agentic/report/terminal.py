@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -14,6 +14,13 @@ from bfcl_gate.subsets import SUBSETS
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.text import one_line
 from edge_agentic.measure.statistics import smallest_sample
+from edge_agentic.report.tools import (
+    difference_lines,
+    task_rows,
+    task_table,
+    tool_rows,
+    turns_line,
+)
 
 _TIMES: Final = (
     ("ttft_s", "time to first token"),
@@ -120,6 +127,9 @@ class _Page:
         streams = replay["concurrency"]
         at_once = f", {streams} conversations at once" if streams > 1 else ""
         self._heading(f"Replay ({replay['dataset']}, policy {replay['policy']}{at_once})")
+        if replay["tasks"]:
+            self._show_table(task_table(replay["tasks"]))
+            self._rows(task_rows(replay["tasks"], self._null_reasons))
         self._speed(replay)
         self._times(replay)
         self._quality(replay)
@@ -136,11 +146,7 @@ class _Page:
         ]
         self._rows(
             [
-                (
-                    "turns",
-                    f"{turns['observed']} of {turns['expected']} completed, "
-                    f"{turns['failed']} failed, {turns['missing']} missing",
-                ),
+                ("turns", turns_line(turns)),
                 ("duration", self._known("replay.duration_s", replay["duration_s"], "{:.1f} s")),
                 *(
                     (label, self._known(f"replay.{key}", replay[key], "{:.1f}") + suffix)
@@ -175,8 +181,6 @@ class _Page:
         legend = "1.00: only new prompt tokens are computed; low: shared ones are redone"
         explained = [] if efficiency is None else [("", legend)]
         checks = f"{tools['checks_passed']} of {tools['checks_total']} passed"
-        fidelity = self._known("replay.tools.fidelity", tools["fidelity"], "{:.1%}")
-        compared = f" of {tools['compared']} compared results" if tools["compared"] else ""
         self._rows(
             [
                 (
@@ -185,7 +189,7 @@ class _Page:
                 ),
                 *explained,
                 *self._drafting(replay["drafting"]),
-                ("tool fidelity", fidelity + compared),
+                *tool_rows(tools, self._null_reasons),
                 ("checks", checks if tools["checks_total"] else "- (no conversation has a check)"),
                 (
                     "inline score",
@@ -193,6 +197,7 @@ class _Page:
                 ),
             ]
         )
+        self.show_lines(difference_lines(tools))
 
     def _drafting(self, drafting: JsonObject) -> list[tuple[str, str]]:
         drafted, accepted = drafting["drafted_tokens"], drafting["accepted_tokens"]
@@ -226,6 +231,14 @@ class _Page:
             grid.add_row("-", self._text(line))
         if grid.row_count:
             self._console.print(grid)
+
+    def _show_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """A table whose first row names its columns."""
+        headers, *body = rows
+        table = _table(*headers)
+        for row in body:
+            table.add_row(*map(self._text, row))
+        self._console.print(table)
 
     def _rows(self, rows: Iterable[tuple[str, str]]) -> None:
         """Label and value, one row each."""

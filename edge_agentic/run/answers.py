@@ -10,7 +10,7 @@ from bfcl_gate.scripted import right_tool_calls, wrong_tool_calls
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.messages import text_content
 from edge_agentic.engine.scripted import ScriptedAnswer, read_answers
-from edge_agentic.replay.player import request_id
+from edge_agentic.replay.naming import request_id
 from edge_agentic.trace.conversation import recorded_message
 from edge_agentic.trace.pack import TracePack
 
@@ -52,7 +52,7 @@ def answer_book(
             if right:
                 message = recorded_message(conversation, turn)
                 answer = ScriptedAnswer(turn.expected_calls, text_content(message))
-            book[request_id(conversation, turn)] = answer
+            book[request_id(conversation, turn.index)] = answer
     return book
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.device.facts import DeviceFacts
 from edge_agentic.engine.api import Engine
 from edge_agentic.engine.gguf import GgufInfo
-from edge_agentic.replay.player import ReplayPlan
+from edge_agentic.replay.player import DEFAULT_MAX_OUTPUT_TOKENS, ReplayPlan
 from edge_agentic.trace.pack import TracePack
 
 MANIFEST_SCHEMA = "edge-agentic/manifest/1"
@@ -86,9 +87,16 @@ def _pack_facts(pack: TracePack) -> JsonObject:
 
 
 def _replay_settings(replay: ReplayPlan) -> JsonObject:
+    asked = replay.limits.max_output_tokens
+    live = {}
+    if replay.live:
+        live = {f"task_{name}": value for name, value in asdict(replay.live).items()}
+        asked = asked or DEFAULT_MAX_OUTPUT_TOKENS
     return {
         "policy": replay.policy.value,
         "concurrency": replay.concurrency,
-        "max_output_tokens": replay.limits.max_output_tokens or replay.pack.max_output_tokens,
+        "max_output_tokens": asked or replay.pack.max_output_tokens,
+        "tools": replay.tools.value,
         "tool_timeout_s": replay.limits.tool_timeout_s,
+        **live,
     }

@@ -1,24 +1,16 @@
-"""Finds before the run what would spoil it in the middle: context too small, tools missing."""
+"""Finds before the run what would spoil it in the middle: a context too small."""
 
 from __future__ import annotations
 
-import shlex
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from bfcl_gate.cases import Case
 from bfcl_gate.request import messages, tools
-from edge_agentic.core.errors import BadInputError, RequirementError
-from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.errors import BadInputError
 from edge_agentic.engine.api import ChatRequest, Engine
 from edge_agentic.engine.choices import EngineKind
 from edge_agentic.engine.server_kinds import Cause, ServerKind, remedy
 from edge_agentic.replay.player import ReplayPlan, turn_request
-from tools_sandbox.result import Tier
-from tools_sandbox.sandbox import open_sandbox
-
-_PROBE_TIMEOUT_S = 30.0
 
 
 def check_context(
@@ -30,7 +22,7 @@ def check_context(
     """Every prompt and its answer must fit the context window.
 
     A conversation grows from turn to turn, so of its turns only those decide whose answer may be
-    longer than that of every later one.
+    longer than that of every later one. Under the policy `live` only the first is known.
 
     Raises:
         BadInputError: one does not fit; names it and both numbers.
@@ -43,7 +35,10 @@ def check_context(
     if replay is None:
         return
     for conversation in replay.pack.conversations:
-        requests = [turn_request(replay, conversation, turn) for turn in conversation.turns]
+        if replay.live:
+            requests = [replay.task(conversation).first_request()]
+        else:
+            requests = [turn_request(replay, conversation, turn) for turn in conversation.turns]
         for request in _deciding(requests):
             _check_fits(
                 f"conversation '{conversation.id}'",
@@ -51,33 +46,6 @@ def check_context(
                 request.max_output_tokens,
                 engine,
             )
-
-
-def check_sandbox(tier: Tier, required_tools: Sequence[str]) -> JsonObject:
-    """Prove the sandbox by running in it, and find the pack's tools there.
-
-    Returns:
-        What the sandbox is, for the manifest.
-
-    Raises:
-        SandboxUnavailable: the tier can't run here.
-        RequirementError: a tool is missing; names every one.
-    """
-    with (
-        tempfile.TemporaryDirectory(prefix="edge-agentic-") as scratch,
-        open_sandbox(Path(scratch), tier=tier) as sandbox,
-    ):
-        probe = "; ".join(
-            f"command -v {shlex.quote(tool)} >/dev/null || echo {shlex.quote(tool)}"
-            for tool in required_tools
-        )
-        missing = sandbox.run(probe or "true", timeout_s=_PROBE_TIMEOUT_S).output.split()
-        if missing:
-            raise RequirementError(
-                f"the pack's commands need {', '.join(missing)}, not found in the sandbox; "
-                "install them on this machine"
-            )
-        return sandbox.info.to_json()
 
 
 def _deciding(requests: Sequence[ChatRequest]) -> Iterator[ChatRequest]:

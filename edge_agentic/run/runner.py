@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from bfcl_gate.selection import Selection, select
@@ -15,38 +12,30 @@ from edge_agentic.core.clock import monotonic_ns, utc_now
 from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.core.replay_policy import ReplayPolicy
+from edge_agentic.core.resources import cache_dir
+from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
 from edge_agentic.engine.choices import EngineKind
 from edge_agentic.engine.model_store import resolve_model
 from edge_agentic.measure.events import JOURNAL_SCHEMA
 from edge_agentic.measure.summary import build_summary
-from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.replay.lengths import recorded_lengths
-from edge_agentic.replay.player import (
-    DEFAULT_MAX_OUTPUT_TOKENS,
-    ConversationEnd,
-    OpenWorkspace,
-    ReplayLimits,
-    ReplayPlan,
-    TurnRecord,
-    play,
-)
-from edge_agentic.replay.streams import play_at_once
+from edge_agentic.replay.player import DEFAULT_MAX_OUTPUT_TOKENS, ReplayLimits, ReplayPlan
 from edge_agentic.run.directory import RunDirectory, check_output, create_run_directory
 from edge_agentic.run.engines import Prepared, prepare_engine
 from edge_agentic.run.gate import gate_start, run_gate
 from edge_agentic.run.gate_sets import GATE_MINI, open_gate_set
 from edge_agentic.run.journal import JournalWriter
 from edge_agentic.run.manifest import build_manifest
-from edge_agentic.run.preflight import check_context, check_sandbox
+from edge_agentic.run.preflight import check_context
 from edge_agentic.run.progress import Progress, Silent
+from edge_agentic.run.replay_phase import run_replay
 from edge_agentic.run.resume import UnfinishedGate, check_same_setup, find_unfinished_gate
 from edge_agentic.run.settings import RunSettings
-from edge_agentic.trace.pack import BYTECODE_DIRECTORY, TracePack, load_pack
+from edge_agentic.run.workspaces import Workspaces
+from edge_agentic.trace.pack import TracePack, load_pack
 from tools_sandbox.result import Tier
-from tools_sandbox.sandbox import Sandbox, open_sandbox
-from tools_sandbox.workspace import fresh_copy
 
 GATE_MINI_MAX_OUTPUT_TOKENS = 192
 """No right answer of `gate-mini` comes near it; a small model that rambles is cut there."""
@@ -101,6 +90,8 @@ class Job:
     gate: Selection
     gate_output_tokens: int
     replay: ReplayPlan | None
+    workspaces: Workspaces | None
+    """None where no tool is to run."""
     unfinished: UnfinishedGate | None
 
     def execute(self, progress: Progress) -> RunResult:
@@ -164,72 +155,13 @@ class Job:
                 recorded=None if self.unfinished is None else self.unfinished.verdicts,
             )
         if self.replay is not None and self._gate_passed():
-            self._replay(self.replay, journal, progress)
+            run_replay(self.replay, self.prepared, self.workspaces, journal, progress)
         journal.write("memory", peak_rss_mb=_peak_rss_mb())
         journal.write("run_finished")
 
     def _gate_passed(self) -> bool:
         gate = build_summary(self.manifest, self.directory.events())["gate"]
         return bool(gate["passed"])
-
-    def _replay(self, plan: ReplayPlan, journal: JournalWriter, progress: Progress) -> None:
-        pack = plan.pack
-        turns = [turn for conversation in pack.conversations for turn in conversation.turns]
-        scorable = sum(score_turn(turn.expected_calls, []) is not None for turn in turns)
-        progress.phase("replay", len(turns))
-        journal.write(
-            "replay_started",
-            policy=plan.policy.value,
-            concurrency=plan.concurrency,
-            dataset=pack.name,
-            dataset_sha256=pack.sha256,
-            expected_turns=len(turns),
-            scorable_turns=scorable,
-            t_ns=monotonic_ns(),
-        )
-        open_workspace = partial(_open_workspace, pack, self.settings.tier)
-        # Closed here: an interruption must remove the workspace before it goes on.
-        with ExitStack() as stack:
-            records = stack.enter_context(closing(self._play(plan, open_workspace, stack)))
-            for record in records:
-                if isinstance(record, TurnRecord):
-                    journal.write("turn", **record.to_json())
-                    progress.step(_speed_note(record))
-                else:
-                    journal.write("conversation_finished", **record.to_json())
-                interrupt.check()
-        journal.write("replay_finished", t_ns=monotonic_ns())
-
-    def _play(
-        self, plan: ReplayPlan, open_workspace: OpenWorkspace, stack: ExitStack
-    ) -> Generator[TurnRecord | ConversationEnd, None, None]:
-        """Play on one stream or several; further engines are closed with the stack."""
-        another = self.prepared.another
-        if plan.concurrency == 1 or another is None:
-            return play(plan, self.prepared.engine, open_workspace)
-        further = [stack.enter_context(closing(another())) for _ in range(1, plan.concurrency)]
-        return play_at_once(plan, [self.prepared.engine, *further], open_workspace)
-
-
-def _open_workspace(
-    pack: TracePack, tier: Tier, conversation_id: str
-) -> AbstractContextManager[Sandbox | None]:
-    source = pack.workspaces.get(conversation_id)
-    return _sandboxed(source, tier) if source else nullcontext(None)
-
-
-@contextmanager
-def _sandboxed(source: Path, tier: Tier) -> Iterator[Sandbox]:
-    with ExitStack() as stack:
-        # A workspace that is half made or half removed would stay on the disk.
-        with interrupt.deferred():
-            copy = fresh_copy(source, leave_out=BYTECODE_DIRECTORY)
-            workspace = stack.enter_context(copy)
-        try:
-            yield stack.enter_context(open_sandbox(workspace, tier=tier))
-        finally:
-            with interrupt.deferred():
-                stack.close()
 
 
 def prepare(settings: RunSettings, progress: Progress) -> Job:
@@ -252,9 +184,8 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
     gate_output_tokens = settings.max_output_tokens or (
         GATE_MINI_MAX_OUTPUT_TOKENS if is_mini else DEFAULT_MAX_OUTPUT_TOKENS
     )
-    sandbox = None
-    if replay is not None and replay.pack.workspaces:
-        sandbox = check_sandbox(settings.tier, replay.pack.required_tools)
+    workspaces = None if replay is None else _workspaces(replay, settings.tier)
+    sandbox = None if workspaces is None else workspaces.prove()
     profile, device = load_profile(), read_device()
     if settings.engine.kind is EngineKind.LLAMACPP and settings.engine.model is not None:
         progress.say(f"loading {resolve_model(settings.engine.model).name}")
@@ -289,22 +220,46 @@ def prepare(settings: RunSettings, progress: Progress) -> Job:
         prepared.engine.close()
         raise
     return Job(
-        settings, directory, manifest, prepared, gate, gate_output_tokens, replay, unfinished
+        settings,
+        directory,
+        manifest,
+        prepared,
+        gate,
+        gate_output_tokens,
+        replay,
+        workspaces,
+        unfinished,
     )
 
 
 def _plan_replay(settings: RunSettings, name: str) -> ReplayPlan:
     pack = load_pack(name)
-    limits = ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s)
-    return ReplayPlan(pack, limits, concurrency=settings.engine.server.concurrency)
+    is_live = settings.policy is ReplayPolicy.LIVE
+    if is_live:
+        _require_tasks(pack)
+    return ReplayPlan(
+        pack,
+        ReplayLimits(settings.max_output_tokens, settings.turn_timeout_s, pack.tool_timeout_s),
+        concurrency=settings.engine.server.concurrency,
+        tools=settings.tools,
+        live=settings.live if is_live else None,
+    )
 
 
-def _speed_note(record: TurnRecord) -> str:
-    """Tokens/s of the turn just played, model time only."""
-    times, output = record.completion.times, record.completion.tokens.output
-    if not output or not times.arrivals_ns or not times.arrivals_ns[-1]:
-        return ""
-    return f"{output / (times.arrivals_ns[-1] / 1e9):.1f} tokens/s"
+def _require_tasks(pack: TracePack) -> None:
+    """Refuse a pack that the policy `live` can't play: without a check nobody knows success."""
+    for conversation in pack.conversations:
+        if conversation.id not in pack.workspaces or conversation.id not in pack.checks:
+            raise BadInputError(
+                f"pack '{pack.name}', conversation '{conversation.id}': the policy 'live' needs "
+                "a workspace and a check; add them to pack.json, or use --policy recorded"
+            )
+
+
+def _workspaces(plan: ReplayPlan, tier: Tier) -> Workspaces | None:
+    if not plan.pack.workspaces or plan.tools is not ToolMode.EXECUTE:
+        return None
+    return Workspaces(plan.pack, tier, cache_dir() / "workspaces")
 
 
 def _peak_rss_mb() -> float:

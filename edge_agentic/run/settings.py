@@ -10,6 +10,7 @@ from bfcl_gate.early import MAX_ERROR_RATE
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.replay_policy import ReplayPolicy
+from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.choices import (
     MAX_CONTEXT_TOKENS,
     MAX_THREADS,
@@ -20,6 +21,7 @@ from edge_agentic.engine.choices import (
 )
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
+from edge_agentic.replay.live import LiveLimits
 from edge_agentic.run.server_settings import STARTED, ServerOptions
 from tools_sandbox.result import Tier
 
@@ -136,6 +138,8 @@ class RunSettings:
     max_output_tokens: int | None = None
     turn_timeout_s: float = 600.0
     policy: ReplayPolicy = ReplayPolicy.RECORDED
+    tools: ToolMode = ToolMode.EXECUTE
+    live: LiveLimits = field(default_factory=LiveLimits)
     tier: Tier = Tier.BUBBLEWRAP
 
     def __post_init__(self) -> None:
@@ -144,6 +148,15 @@ class RunSettings:
         if self.policy is ReplayPolicy.EXACT and self.max_output_tokens is not None:
             raise BadInputError(
                 "--max-output-tokens can't go with --policy exact, which sets each answer's length"
+            )
+        is_live = self.policy is ReplayPolicy.LIVE
+        if is_live and self.tools is not ToolMode.EXECUTE:
+            raise BadInputError(
+                f"--tools {self.tools.value} can't go with --policy live, which runs them"
+            )
+        if not is_live and self.live != LiveLimits():
+            raise BadInputError(
+                "--task-turns, --task-tokens and --task-timeout belong to --policy live"
             )
         if not 0 < self.turn_timeout_s <= MAX_TIMEOUT_S:
             raise BadInputError(

@@ -13,6 +13,7 @@ from edge_agentic.measure.summary import build_summary
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.run.directory import RunDirectory, open_run_directory
 from edge_agentic.run.verify_gate import dataset_name, gate_findings, verdict_findings
+from edge_agentic.run.verify_tools import tool_findings
 
 _MOST_CHARACTERS: Final = 120
 
@@ -49,7 +50,8 @@ def verify_run(path: Path) -> VerifyReport:
     Recomputed are: the manifest's hash, which the journal starts with; the data sets, which
     both name; the order gate before replay; the gate's reference, from the bundled ones; each
     gate verdict from the raw answer, where the set is on this machine; each inline score from
-    the raw calls; and from all that the summary, byte for byte.
+    the raw calls; each match of a tool's result and each effect from what was put out and changed;
+    and from all that the summary, byte for byte.
 
     Raises:
         BadInputError: no run directory, unfinished, or a damaged file in it.
@@ -65,6 +67,7 @@ def verify_run(path: Path) -> VerifyReport:
         *_binding_findings(directory, manifest, events, first),
         *gate_findings(manifest, events),
         *_score_findings(events),
+        *tool_findings(events),
         *_summary_findings(directory, expected),
     ]
     unchecked = []

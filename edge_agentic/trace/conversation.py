@@ -96,6 +96,11 @@ def conversation_from_rows(rows: Sequence[JsonObject]) -> Conversation:
     )
 
 
+def unrecorded_turn(index: int) -> Turn:
+    """A generated turn that no recording holds."""
+    return Turn(index, index + 1, (), (), None, None)
+
+
 def request_messages(conversation: Conversation, turn: Turn) -> list[Message]:
     """The messages of the request that `turn` answers.
 

@@ -34,6 +34,8 @@ class Manifest:
     """The start directory by conversation id, where there is one."""
     checks: Mapping[str, str]
     """The command that exits 0 if the job is done, by conversation id, where there is one."""
+    check_files: Mapping[str, tuple[str, ...]]
+    """Files that a check rests on, by conversation id, relative to the workspace."""
     max_output_tokens: int | None
     tool_timeout_s: float
 
@@ -55,6 +57,16 @@ def read_manifest(directory: Path) -> Manifest:
     for key, check in checks.items():
         if problem := command_problem(check):
             raise BadInputError(f"{path}: conversation {key!r}: its check {problem}")
+    check_files = {
+        key: tuple(_inside(file, path) for file in entry["check_files"])
+        for key, entry in entries.items()
+        if entry.get("check_files")
+    }
+    for key in check_files:
+        if key not in checks or not entries[key]["workspace"]:
+            raise BadInputError(
+                f"{path}: conversation {key!r}: 'check_files' needs a workspace and a check"
+            )
     tokens = limits.get("max_output_tokens")
     return Manifest(
         fields=fields,
@@ -67,6 +79,7 @@ def read_manifest(directory: Path) -> Manifest:
             if entry["workspace"]
         },
         checks=checks,
+        check_files=check_files,
         # JSON Schema takes 1.0 for an integer.
         max_output_tokens=None if tokens is None else int(tokens),
         tool_timeout_s=float(limits.get("tool_timeout_s", DEFAULT_TOOL_TIMEOUT_S)),

@@ -6,11 +6,11 @@ import math
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from edge_agentic.core.errors import BadInputError
-from edge_agentic.core.jsonio import sha256_file
+from edge_agentic.core.jsonio import read_bytes, sha256_file
 from edge_agentic.core.resources import data_dir
 from edge_agentic.core.text import one_line
 from edge_agentic.trace.conversation import Conversation
@@ -44,6 +44,8 @@ class TracePack:
     """The pristine start directory by conversation id, where there is one; never written to."""
     checks: Mapping[str, str]
     """The command that exits 0 if the job is done, by conversation id, where there is one."""
+    check_files: Mapping[str, Mapping[str, str]]
+    """The files that a check rests on, by conversation id: text by path in the workspace."""
     required_tools: tuple[str, ...]
     max_output_tokens: int | None
     tool_timeout_s: float
@@ -87,6 +89,7 @@ def load_pack(name_or_path: str | Path) -> TracePack:
         conversations=load_trace(path).conversations,
         workspaces={},
         checks={},
+        check_files={},
         required_tools=(),
         max_output_tokens=None,
         tool_timeout_s=DEFAULT_TOOL_TIMEOUT_S,
@@ -161,10 +164,30 @@ def _load_directory(directory: Path) -> TracePack:
         conversations=conversations,
         workspaces={key: directory / inside for key, inside in manifest.workspaces.items()},
         checks=manifest.checks,
+        check_files={key: _check_files(directory, manifest, key) for key in manifest.check_files},
         required_tools=tuple(fields.get("tools", ())),
         max_output_tokens=manifest.max_output_tokens,
         tool_timeout_s=manifest.tool_timeout_s,
     )
+
+
+def _check_files(directory: Path, manifest: Manifest, conversation_id: str) -> dict[str, str]:
+    workspace = PurePosixPath(manifest.workspaces[conversation_id])
+    texts = {}
+    for name in manifest.check_files[conversation_id]:
+        inside = (workspace / name).as_posix()
+        if inside not in manifest.files:
+            raise BadInputError(
+                f"{directory / MANIFEST_NAME}: conversation {conversation_id!r}: check file "
+                f"{name!r} is no file of its workspace; name one"
+            )
+        try:
+            texts[name] = read_bytes(directory / inside).decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadInputError(
+                f"{directory / inside}: is a check file, which must be UTF-8 text"
+            ) from None
+    return texts
 
 
 def _verify_files(directory: Path, recorded: Mapping[str, str]) -> None:
