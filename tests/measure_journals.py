@@ -129,6 +129,7 @@ def turn(number: int = 1, conversation: str = "fix-parser", **changed: Any) -> E
         "expected_tool_calls": [],
         "inline_score": 0.5,
         "tools": [tool()],
+        "tool_delay_ns": None,
         "step_end_ns": issued_ns + 1500 * MS,
         **changed,
     }
@@ -154,9 +155,12 @@ def tool(**changed: Any) -> Event:
     return {
         "exit_code": 0,
         "timed_out": False,
+        "over_limit": None,
         "truncated": False,
         "duration_ns": 500 * MS,
-        "matches_record": True,
+        "result": "as recorded",
+        "expected": None,
+        "match": "exact",
         **changed,
     }
 
@@ -166,7 +170,32 @@ def conversation_finished(conversation: str = "fix-parser", passed: bool | None 
         "event": "conversation_finished",
         "conversation_id": conversation,
         "check_passed": passed,
+        "ending": None,
         "t_ns": 99 * SECOND,
+    }
+
+
+def other_tool(recorded: str = "one\ntwo", now: str = "one\n2", **changed: Any) -> Event:
+    """A call with another result than the recorded one."""
+    return tool(result=now, expected=recorded, match="different", **changed)
+
+
+def trial(
+    number: int = 1, conversation: str = "fix-parser", *, ran: bool = True, same: bool | None = True
+) -> Event:
+    effect = {
+        "calls": [{"status": 0 if ran else "refused", "ran": ran}],
+        "changed_files": 0,
+        "changes_sha256": "c" * 64,
+        "output": "x" if same else "y",
+    }
+    return {
+        "event": "trial",
+        "conversation_id": conversation,
+        "turn": number,
+        "recorded": None if same is None else {**effect, "output": "x"},
+        "model": effect,
+        "same_effect": same,
     }
 
 

@@ -114,7 +114,10 @@ def test_an_event_in_the_wrong_place_or_form_is_one_line_about_it(
         ),
         ({"tools": [[]]}, "'tools' must be a list of objects; item 0 is not"),
         ({"tools": [tool(duration_ns=-3)]}, "'tools[0]': 'duration_ns' must be a whole number"),
-        ({"tools": [tool(), tool(matches_record=1)]}, "'tools[1]': 'matches_record' must be true"),
+        ({"tools": [tool(match="nearly")]}, "'match' must be one of exact, normalised, different"),
+        ({"tools": [tool(match="different")]}, "'expected' is there if and only if"),
+        ({"tools": [tool(expected="x")]}, "'expected' is there if and only if"),
+        ({"tools": [tool(result=None)]}, "'tools[0]': 'result' is missing"),
         ({"step_end_ns": 2 * SECOND}, "'step_end_ns' lies before the end of the turn's output"),
     ],
 )

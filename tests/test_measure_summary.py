@@ -22,6 +22,7 @@ from tests.measure_journals import (
     gate,
     gate_case,
     gate_started,
+    other_tool,
     replay_started,
     run_started,
     tool,
@@ -153,8 +154,13 @@ def test_a_run_of_two_turns_by_hand() -> None:
     assert replay["tools"] == {
         "executed": 2,
         "compared": 2,
+        "exact": 2,
         "fidelity": 1.0,
+        "differing_turns": 0,
+        "differences": [],
+        "tried_calls": 0,
         "executable_rate": None,
+        "tried_turns": 0,
         "effect_match": None,
         "checks_passed": 1,
         "checks_total": 1,
@@ -433,9 +439,9 @@ def test_under_exact_a_turn_without_a_forced_length_makes_the_run_invalid() -> N
 
 def test_tool_time_is_that_of_turns_with_tools_and_fidelity_that_of_compared_calls() -> None:
     turns = [
-        turn(1, tools=[tool(), tool(matches_record=False)]),
+        turn(1, tools=[tool(), other_tool()]),
         turn(2, tools=[]),
-        turn(3, tools=[tool(matches_record=None)]),
+        turn(3, tools=[tool(match=None)]),
     ]
     replay = summarise(whole_run(turns))["replay"]
     assert replay["tool_time_s"]["n"] == 2
@@ -444,6 +450,16 @@ def test_tool_time_is_that_of_turns_with_tools_and_fidelity_that_of_compared_cal
     assert replay["tools"]["executed"] == 3
     assert replay["tools"]["compared"] == 2
     assert replay["tools"]["fidelity"] == 0.5
+    assert replay["tools"]["differences"] == [
+        {
+            "conversation_id": "fix-parser",
+            "turn": 1,
+            "fidelity": 0.5,
+            "line": 2,
+            "recorded": "two",
+            "now": "2",
+        }
+    ]
 
 
 def test_conversations_without_a_check_or_an_end_do_not_count_as_checked() -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from edge_agentic.core.outcome import Outcome
+from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.api import ChatRequest, Completion
 from edge_agentic.engine.scripted import ScriptedAnswer, ScriptedEngine
 from edge_agentic.replay.player import ConversationEnd, ReplayLimits, ReplayPlan, TurnRecord, play
+from edge_agentic.trace.comparison import Match
 from edge_agentic.trace.pack import TracePack, load_pack
 from edge_agentic.trace.tool_output import render
-from tests.trace_samples import call, calls, make_pack, results, says, user, write
+from tests.trace_samples import call, calls, make_pack, repack, results, says, user, write
+from tests.workspaces import unsandboxed
 from tools_sandbox.result import Result, Tier
-from tools_sandbox.sandbox import open_sandbox
 
 LIMITS = ReplayLimits(None, None, 20.0)
 
@@ -42,13 +45,9 @@ def turns(pack: TracePack, engine: ScriptedEngine, **options: Any) -> list[TurnR
     return [record for record in records if isinstance(record, TurnRecord)]
 
 
-def executed(pack: TracePack) -> list[TurnRecord | ConversationEnd]:
-    @contextmanager
-    def workspace(conversation_id: str) -> Any:
-        with open_sandbox(pack.workspaces[conversation_id]) as sandbox:
-            yield sandbox
-
-    return list(play(ReplayPlan(pack, LIMITS), Recorder(), workspace))
+def executed(pack: TracePack, **changes: Any) -> list[TurnRecord | ConversationEnd]:
+    plan = replace(ReplayPlan(pack, LIMITS), **changes)
+    return list(play(plan, Recorder(), unsandboxed(pack, pack.path.parent).open))
 
 
 @pytest.fixture
@@ -110,18 +109,7 @@ def recorded_pack(tmp_path: Path, command: str, content: str) -> TracePack:
         says(4),
     )
     write(directory / "t.jsonl", *rows)
-    return load_bypassing_hashes(directory)
-
-
-def load_bypassing_hashes(directory: Path) -> TracePack:
-    import json
-
-    from edge_agentic.trace.pack import hash_files
-
-    manifest = json.loads((directory / "pack.json").read_text())
-    manifest["files"] = hash_files(directory)
-    (directory / "pack.json").write_text(json.dumps(manifest))
-    return load_pack(directory)
+    return load_pack(repack(directory))
 
 
 def rendered(exit_code: int, output: str) -> str:
@@ -131,16 +119,20 @@ def rendered(exit_code: int, output: str) -> str:
 @pytest.mark.parametrize(
     ("command", "content", "matches"),
     [
-        ("cat a.txt; touch done", rendered(0, "hello\n"), True),
-        ("cat a.txt; touch done", rendered(0, "hello"), False),
-        ("cat a.txt; exit 3", rendered(0, "hello\n"), False),
-        ("printf 'a\\000b'", rendered(0, "a\0b"), True),
+        ("cat a.txt; touch done", rendered(0, "hello\n"), Match.EXACT),
+        ("cat a.txt; touch done", rendered(0, "hello"), Match.DIFFERENT),
+        ("cat a.txt; exit 3", rendered(0, "hello\n"), Match.DIFFERENT),
+        ("printf 'a\\000b'", rendered(0, "a\0b"), Match.EXACT),
+        ("echo 3 passed in 0.02s", rendered(0, "3 passed in 1.75s\n"), Match.NORMALISED),
+        ("pwd", rendered(0, "/workspace\n"), Match.EXACT),
     ],
 )
-def test_fidelity_is_exact(tmp_path: Path, command: str, content: str, matches: bool) -> None:
+def test_each_result_is_compared_with_the_recorded_one(
+    tmp_path: Path, command: str, content: str, matches: Match
+) -> None:
     records = executed(recorded_pack(tmp_path, command, content))
     assert isinstance(records[0], TurnRecord)
-    assert [run.matches_record for run in records[0].tools] == [matches]
+    assert [run.match for run in records[0].tools] == [matches]
 
 
 @pytest.mark.parametrize(("command", "passed"), [("touch done", True), ("true", False)])
@@ -153,7 +145,7 @@ def test_the_check_runs_after_the_last_turn(tmp_path: Path, command: str, passed
 def test_a_command_that_no_kernel_takes_is_a_failed_call_not_an_end(tmp_path: Path) -> None:
     records: Sequence[Any] = executed(recorded_pack(tmp_path, "echo a\0b", "x"))
     (run,) = records[0].tools
-    assert (run.exit_code, run.timed_out, run.matches_record) == (None, False, False)
+    assert (run.exit_code, run.timed_out, run.match) == (None, False, Match.DIFFERENT)
     assert isinstance(records[-1], ConversationEnd)
 
 
@@ -164,3 +156,44 @@ def test_tool_time_is_outside_turn_latency(tmp_path: Path) -> None:
     answered_ns = times.issued_ns + times.arrivals_ns[-1]
     assert first.tools[0].duration_ns >= 200_000_000
     assert first.step_end_ns - answered_ns >= first.tools[0].duration_ns
+
+
+def test_recorded_tools_are_waited_for_and_their_time_is_tool_time(tmp_path: Path) -> None:
+    rows = (user(1), calls(2, "a"), results(3, "a", delay_seconds=12.5), says(4))
+    plan = ReplayPlan(
+        load_pack(write(tmp_path / "t.jsonl", *rows)), LIMITS, tools=ToolMode.RECORDED
+    )
+    clock_ns, waits = [0], []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        clock_ns[0] += int(seconds * 1e9)
+
+    first, second, _ = play(plan, Recorder(), clock=lambda: clock_ns[0], wait=wait)
+    assert isinstance(first, TurnRecord) and isinstance(second, TurnRecord)
+    assert waits == [12.5]
+    assert (first.tool_delay_ns, first.step_end_ns) == (12_500_000_000, 12_500_000_000)
+    assert (second.tool_delay_ns, first.tools) == (None, ())
+
+
+def test_the_check_runs_on_a_copy_with_its_own_files_put_back(tmp_path: Path) -> None:
+    directory = make_pack(tmp_path / "pack")
+    (directory / "work" / "check.sh").write_text("grep -q done a.txt\n")
+    cheats = "echo true > check.sh; echo done > b.txt"
+    for name, command, passed in (
+        ("cheated", cheats, False),
+        ("in the way", "rm check.sh; mkdir check.sh; echo done > a.txt", False),
+        ("removed", "rm check.sh; echo done > a.txt", True),
+        ("honest", "echo done > a.txt", True),
+    ):
+        entry = {"workspace": "work", "check": "sh check.sh", "check_files": ["check.sh"]}
+        manifest = json.loads((directory / "pack.json").read_text())
+        manifest["conversations"] = {"c": entry}
+        (directory / "pack.json").write_text(json.dumps(manifest))
+        write(
+            directory / "t.jsonl",
+            user(1), calls(2, "a", command=command), results(3, "a"), says(4),
+        )  # fmt: skip
+        end = executed(load_pack(repack(directory)))[-1]
+        assert isinstance(end, ConversationEnd)
+        assert end.check_passed is passed, name

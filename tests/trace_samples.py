@@ -74,3 +74,11 @@ def make_pack(directory: Path, **changes: Any) -> Path:
     manifest.update(changes)
     (directory / "pack.json").write_text(json.dumps(manifest))
     return directory
+
+
+def repack(directory: Path) -> Path:
+    """Bring the hashes in a pack's pack.json up to date with its files."""
+    manifest = json.loads((directory / "pack.json").read_text())
+    manifest["files"] = hash_files(directory)
+    (directory / "pack.json").write_text(json.dumps(manifest))
+    return directory
