@@ -148,7 +148,7 @@ class FileTools:
         """The workspace itself, with the rights of the user who runs commands."""
         fd = os.open(self._place.path, _DIRECTORY)
         try:
-            with kernel.files_as(self._place.user.uid, self._place.user.gid):
+            with kernel.FilesAs(self._place.user.uid, self._place.user.gid):
                 yield fd
         finally:
             os.close(fd)

@@ -1,9 +1,11 @@
-"""System calls that Python has no functions for, as functions that raise `OSError`."""
+"""System calls that Python has no functions for, as functions that raise `OSError`.
 
-import contextlib
+Also part of the supervisor, which starts before every command of two tiers: hence no modules that
+take long to import.
+"""
+
 import ctypes
 import os
-from collections.abc import Iterator
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -133,8 +135,7 @@ def open_beneath(directory_fd: int, path: str, flags: int, mode: int = 0) -> int
         for value in (flags | os.O_CLOEXEC, mode, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
     )
     while True:
-        # The kernel says EAGAIN where a rename elsewhere keeps it from being sure.
-        with contextlib.suppress(BlockingIOError):
+        try:
             return _check(
                 _libc.syscall(
                     ctypes.c_long(_OPENAT2),
@@ -144,20 +145,25 @@ def open_beneath(directory_fd: int, path: str, flags: int, mode: int = 0) -> int
                     ctypes.c_size_t(len(how)),
                 )
             )
+        except BlockingIOError:
+            # The kernel says so where a rename elsewhere keeps it from being sure.
+            continue
 
 
-@contextlib.contextmanager
-def files_as(uid: int, gid: int) -> Iterator[None]:
-    """Let this thread use files as another user, with that user's rights only.
+class FilesAs:
+    """Within the block, this thread uses files as another user, with that user's rights only.
 
     Other threads are not concerned. The system calls never fail; they answer the value before.
     """
-    before = (os.geteuid(), os.getegid())
-    _filesystem_ids(uid, gid)
-    try:
-        yield
-    finally:
-        _filesystem_ids(*before)
+
+    def __init__(self, uid: int, gid: int) -> None:
+        self._user, self._before = (uid, gid), (os.geteuid(), os.getegid())
+
+    def __enter__(self) -> None:
+        _filesystem_ids(*self._user)
+
+    def __exit__(self, *exc: object) -> None:
+        _filesystem_ids(*self._before)
 
 
 def _filesystem_ids(uid: int, gid: int) -> None:

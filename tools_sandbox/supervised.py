@@ -1,6 +1,6 @@
 """Tiers `landlock` and `none`: the command runs on the machine itself, under a supervisor."""
 
-import json
+import marshal
 import os
 import secrets
 import signal
@@ -22,8 +22,8 @@ from tools_sandbox.result import Tier
 
 _ROOT = Path(__file__).resolve().parent.parent
 _PROGRAM = (
-    "import json, sys; sys.path.insert(0, sys.argv[1]); "
-    "from tools_sandbox.supervisor import main; main(json.load(open(int(sys.argv[2]))))"
+    "import marshal, sys; sys.path.insert(0, sys.argv[1]); "
+    "from tools_sandbox.supervisor import main; main(**marshal.load(open(int(sys.argv[2]), 'rb')))"
 )
 
 # Beside its bytes a word costs an end mark and a pointer.
@@ -87,11 +87,11 @@ class Supervised:
                 "status_fd": status_fd,
                 "uid": user.uid,
                 "gid": user.gid,
-                "filter": self._filter.hex(),
+                "filter": self._filter,
                 "rules": rules,
             }
             # Not among the words, one of which may not be longer than 128 KiB.
-            settings_fd = memory_file("settings", json.dumps(settings).encode(), stack)
+            settings_fd = memory_file("settings", marshal.dumps(settings), stack)
             program = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_ROOT)]
             yield Launch(
                 tier=self._tier,
