@@ -165,19 +165,21 @@ def tool(**changed: Any) -> Event:
     }
 
 
-def conversation_finished(conversation: str = "fix-parser", passed: bool | None = True) -> Event:
+def conversation_finished(
+    conversation: str = "fix-parser", passed: bool | None = True, ending: str | None = None
+) -> Event:
     return {
         "event": "conversation_finished",
         "conversation_id": conversation,
         "check_passed": passed,
-        "ending": None,
+        "ending": ending,
         "t_ns": 99 * SECOND,
     }
 
 
 def other_tool(recorded: str = "one\ntwo", now: str = "one\n2", **changed: Any) -> Event:
     """A call with another result than the recorded one."""
-    return tool(result=now, expected=recorded, match="different", **changed)
+    return tool(**{"result": now, "expected": recorded, "match": "different", **changed})
 
 
 def trial(
@@ -217,3 +219,21 @@ def whole_run(turns: list[Event], scorable: int | None = None) -> list[Event]:
         conversation_finished(),
         *end(),
     ]
+
+
+def live_started(*tasks: str) -> Event:
+    return {
+        **replay_started(0),
+        "policy": "live",
+        "expected_turns": None,
+        "scorable_turns": None,
+        "tasks": list(tasks),
+    }
+
+
+def live_run(*tasks: tuple[str, bool, str, list[Event]]) -> list[Event]:
+    """A run in which the model worked on tasks: name, solved, ending, turns."""
+    events = [run_started(), *gate(), live_started(*(name for name, *_ in tasks))]
+    for name, solved, ending, turns in tasks:
+        events += [*turns, conversation_finished(name, solved, ending)]
+    return [*events, *end()]

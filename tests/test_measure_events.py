@@ -18,9 +18,11 @@ from tests.measure_journals import (
     gate,
     gate_case,
     gate_started,
+    live_started,
     replay_started,
     run_started,
     tool,
+    trial,
     turn,
     whole_run,
 )
@@ -70,6 +72,19 @@ def test_an_empty_journal_is_a_run_that_never_began() -> None:
             "journal.jsonl:3: this phase has started before",
         ),
         ([run_started(), replay_started(1, 2)], "journal.jsonl:2: 'scorable_turns' is larger"),
+        (
+            [run_started(), {**replay_started(1), "expected_turns": None}],
+            "journal.jsonl:2: needs 'expected_turns' and 'scorable_turns', or 'tasks'",
+        ),
+        (
+            [run_started(), {**replay_started(1), "tasks": ["a"]}],
+            "journal.jsonl:2: needs 'expected_turns' and 'scorable_turns', or 'tasks'",
+        ),
+        (
+            [run_started(), live_started("a"), conversation_finished("a", True, "bored")],
+            "journal.jsonl:3: 'ending' must be one of submitted, gave_up",
+        ),
+        ([run_started(), trial()], "journal.jsonl:2: 'replay_started' must come before"),
         (
             [run_started(), gate_started(("irrelevance_1", "irrelevance_1"))],
             "journal.jsonl:2: 'sample_ids' names a sample twice",

@@ -11,7 +11,7 @@ import pytest
 
 from edge_agentic.core.errors import BadInputError
 from edge_agentic.trace.pack import DEFAULT_TOOL_TIMEOUT_S, bundled_packs, load_pack
-from tests.trace_samples import make_pack, nested, says, user, write
+from tests.trace_samples import make_pack, nested, repack, says, user, write
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import open_sandbox
 
@@ -88,6 +88,39 @@ def test_a_link_among_the_bytecode_can_not_lead_a_workspace_out(tmp_path: Path) 
 def test_a_name_that_no_file_system_takes_is_told_so() -> None:
     with pytest.raises(BadInputError, match=r"a{300}: can't be read \(File name too long\)"):
         load_pack("a" * 300)
+
+
+CHECKED = {"workspace": "work", "check": "cat a.txt", "check_files": ["./a.txt"]}
+
+
+def test_files_that_a_check_rests_on_are_loaded_with_the_pack(tmp_path: Path) -> None:
+    pack = load_pack(make_pack(tmp_path / "p", conversations={"c": CHECKED}))
+    assert pack.check_files == {"c": {"a.txt": "hello\n"}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"check_files": ["b.txt"]}, "check file 'b.txt' is no file of its workspace; name one"),
+        ({"check_files": ["../t.jsonl"]}, r"path '\.\./t\.jsonl' leaves the pack"),
+        ({"check_files": ["/etc/passwd"]}, "path '/etc/passwd' leaves the pack"),
+        ({"check": None}, "'check_files' needs a workspace and a check"),
+        ({"workspace": None}, "'check_files' needs a workspace and a check"),
+        ({"check_files": [3]}, "check_files"),
+    ],
+)
+def test_a_check_rests_on_files_of_its_own_workspace(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadInputError, match=said):
+        load_pack(make_pack(tmp_path / "p", conversations={"c": {**CHECKED, **changed}}))
+
+
+def test_a_check_file_is_text(tmp_path: Path) -> None:
+    directory = make_pack(tmp_path / "p", conversations={"c": CHECKED})
+    (directory / "work" / "a.txt").write_bytes(b"\xff")
+    with pytest.raises(BadInputError, match=r"work/a\.txt: is a check file, which must be UTF-8"):
+        load_pack(repack(directory))
 
 
 @pytest.mark.parametrize("name", bundled_packs())

@@ -113,11 +113,11 @@ class _Work:
         for number in range(1, self._task.limits.turns + 1):
             if self._tokens_left < 1:
                 return Ending.TOKEN_LIMIT
-            if self._left_s() <= 0:
+            left_s = self._left_s()
+            if left_s <= 0:
                 return Ending.TIME_LIMIT
-            request = self._task.request(
-                number, list(self._messages), self._tokens_left, self._left_s()
-            )
+            messages = list(self._messages)
+            request = self._task.request(number, messages, self._tokens_left, left_s)
             completion = self._engine.generate(request)
             self._tokens_left -= completion.tokens.output or 0
             tools, ending = self._take(completion, request.max_output_tokens)
