@@ -120,9 +120,10 @@ def test_a_task_without_a_count_of_tokens_has_none_and_says_why() -> None:
 
 
 def test_a_context_that_was_filled_is_an_honest_end_and_no_failure_of_the_run() -> None:
-    full = failed_turn(2, "a", outcome="context_overflow", inline_score=None)
+    full = failed_turn(2, "a", outcome="context_overflow", inline_score=None, output_tokens=3)
     summary = summarise(live_run(("a", False, "context_limit", [live_turn(1, "a"), full])))
     assert summary["valid"]
+    assert summary["replay"]["tasks"]["each"][0]["output_tokens"] == 8
     assert summary["replay"]["turns"]["failed"] == 1
 
 

@@ -70,8 +70,8 @@ def _task(name: str, end: ConversationEnd, turns: Sequence[Turn]) -> JsonObject:
 
 
 def _total(turns: Sequence[Turn], count: Callable[[Turn], int | None]) -> int | None:
-    """The sum over turns that produced anything; None where one of them is unknown."""
-    counts = [count(turn) for turn in turns if turn.completed]
+    """The sum; None where a completed turn is unknown. A failed turn counts as far as known."""
+    counts = [count(turn) for turn in turns if turn.completed or count(turn) is not None]
     known = [value for value in counts if value is not None]
     return sum(known) if len(known) == len(counts) else None
 
