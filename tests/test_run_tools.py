@@ -18,6 +18,7 @@ from edge_agentic.report.terminal import open_console, render_summary
 from edge_agentic.run.runner import run
 from edge_agentic.run.settings import EngineSettings, GateSettings, RunSettings
 from edge_agentic.run.verify import verify_run
+from tests.one_case import CASE_ID, one_case_gate
 from tests.trace_samples import call, make_pack, repack, says, user, write
 from tools_sandbox.result import Tier
 
@@ -31,18 +32,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """A gate set with one case, which calls for no call."""
-    function = {
-        "name": "look",
-        "description": "Look",
-        "parameters": {"type": "dict", "properties": {}, "required": []},
-    }
-    question = [[{"role": "user", "content": "Hello"}]]
-    own = tmp_path / "one-case"
-    own.mkdir()
-    row = {"id": "irrelevance_own-1", "question": question, "function": [function]}
-    (own / "BFCL_v4_irrelevance.json").write_text(json.dumps(row))
-    return own
+    return one_case_gate(tmp_path / "gate")
 
 
 def settings(tmp_path: Path, gate: Path, **changed: Any) -> RunSettings:
@@ -60,7 +50,7 @@ def settings(tmp_path: Path, gate: Path, **changed: Any) -> RunSettings:
 
 def answers(path: Path, *turns: dict[str, Any]) -> str:
     """A file of answers: the gate's, and these to the turns of conversation `c`."""
-    rows = [{"request_id": "gate/irrelevance_own-1", "text": "Hello!"}]
+    rows = [{"request_id": f"gate/{CASE_ID}", "text": "Hello!"}]
     rows += [
         {"request_id": f"replay/c/{number}", **turn} for number, turn in enumerate(turns, start=1)
     ]

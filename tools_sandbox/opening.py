@@ -301,4 +301,9 @@ def _remedy(problem: str) -> str:
             "AppArmor forbids user namespaces: "
             f"load a profile that grants userns to /usr/bin/bwrap, {_DOCS}"
         )
+    if "max_*_namespaces" in problem or "non-privileged user namespaces" in problem:
+        return (
+            "user namespaces are switched off: set user.max_user_namespaces, or on older Debian "
+            f"kernels kernel.unprivileged_userns_clone, by sysctl, {_DOCS}"
+        )
     return f"for what a machine or a container must allow, {_DOCS}"

@@ -98,14 +98,16 @@ class Store:
     def _keep(self, unpacked: Unpacked) -> Pristine:
         unpacked.finish()
         digest = tree_digest(unpacked.top)
-        kept = self._root / digest
+        user = command_user()
+        # A root of a container, whose users are other ones, may come to the same store.
+        kept = self._root / f"{digest}-{user.uid}"
         if kept.is_dir():
             if tree_digest(kept) == digest:
-                give(kept, command_user())
+                give(kept, user)
                 return Pristine(kept, digest)
             # Somebody has changed it, or it was cut off by a power failure.
             remove_tree(kept)
-        give(unpacked.top, command_user())
+        give(unpacked.top, user)
         try:
             unpacked.top.rename(kept)
         except OSError:
