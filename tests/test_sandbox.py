@@ -207,12 +207,25 @@ def test_a_flood_is_cut_in_the_middle_and_says_so(opened: Opener, tmp_path: Path
     assert result.output == "1\n2\n3\n4\n5\n[... 588879 bytes dropped ...]\n00000\n"
 
 
+def punctual(sandbox: Sandbox, command: str, begins: Callable[[str], bool]) -> Result:
+    """A run that was ended within a second of its deadline, after it had really begun.
+
+    A busy machine gets two more tries with more time: a sandbox that waits for the command, or
+    leaves it out, is late or silent each time.
+    """
+    for timeout_s in (1.0, 4.0, 16.0):
+        result = sandbox.run(command, timeout_s=timeout_s)
+        late_s = result.duration_ns / 1e9 - timeout_s
+        assert result.timed_out and late_s >= 0
+        if late_s < 1 and begins(result.output):
+            return result
+    pytest.fail(f"{late_s} s late, output {result.output[:80]!r}")
+
+
 def test_a_deadline_holds_in_a_flood(sandbox: Sandbox) -> None:
-    result = sandbox.run("timeout 60 yes", timeout_s=0.5)
-    assert result.timed_out
+    result = punctual(sandbox, "timeout 60 yes", lambda output: len(output) > 60_000)
     assert result.truncated
     assert len(result.output) < 70_000
-    assert result.duration_ns < 3_000_000_000
 
 
 @pytest.mark.parametrize(
@@ -225,11 +238,8 @@ def test_a_deadline_holds_in_a_flood(sandbox: Sandbox) -> None:
     ],
 )
 def test_a_deadline_ends_a_command_and_keeps_its_output(sandbox: Sandbox, command: str) -> None:
-    result = sandbox.run(command, timeout_s=1)
-    assert result.timed_out
-    assert result.exit_code is None
-    assert result.output == "first\n"
-    assert 1_000_000_000 <= result.duration_ns < 3_000_000_000
+    result = punctual(sandbox, command, bool)
+    assert (result.exit_code, result.output) == (None, "first\n")
 
 
 @pytest.mark.parametrize("timeout_s", [1e-9, 0.001, 0.005, 0.01])
@@ -261,9 +271,12 @@ def test_a_command_returns_at_once_without_its_children(sandbox: Sandbox, launch
 def test_a_double_forked_daemon_ends_with_the_deadline(sandbox: Sandbox, tmp_path: Path) -> None:
     mark = f"daemon-{os.getpid()}-{time.monotonic_ns()}"
     daemon = f"(setsid bash -c '(touch up; exec -a {mark} sleep 60) & disown' &)"
-    sandbox.run(f"{daemon}; sleep 60", timeout_s=1)
+    for timeout_s in (1.0, 20.0):  # a busy machine may need more time to start it
+        sandbox.run(f"{daemon}; sleep 60", timeout_s=timeout_s)
+        assert not is_running(mark)
+        if (tmp_path / "up").exists():
+            break
     assert (tmp_path / "up").exists()
-    assert not is_running(mark)
 
 
 def test_a_command_does_not_survive_a_killed_caller(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -21,14 +21,14 @@ def _leaves_nothing(scene: Scene, rest: str) -> bool:
     started.unlink(missing_ok=True)
     daemon = f"exec -a {mark} sleep 600"
     wait = f"until [ -e {started.name} ]; do sleep 0.01; done"
-    scene.bash(
-        f"(setsid bash -c 'touch {started.name}; {daemon}' >/dev/null 2>&1 &); {wait}; {rest}",
-        timeout_s=2,
-    )
-    left = kill_marked(mark)
-    if not started.exists():
-        raise AttackNotRun("the daemon did not start in time")
-    return left == 0
+    command = f"(setsid bash -c 'touch {started.name}; {daemon}' >/dev/null 2>&1 &); {wait}; {rest}"
+    # A busy machine may need more time to start the daemon.
+    for timeout_s in (2.0, 20.0):
+        scene.bash(command, timeout_s=timeout_s)
+        left = kill_marked(mark)
+        if started.exists():
+            return left == 0
+    raise AttackNotRun("the daemon did not start in time")
 
 
 def _ignore_signals(scene: Scene) -> bool:
@@ -41,8 +41,12 @@ def _stop_itself(scene: Scene) -> bool:
 
 
 def _ends_in_time(scene: Scene, command: str) -> bool:
-    result = scene.bash(command, timeout_s=0.5)
-    return result.timed_out and result.duration_ns < 1.5 * _SECOND_NS
+    # What gets through does so each time; a machine that is busy for a moment does not.
+    for _ in range(3):
+        result = scene.bash(command, timeout_s=0.5)
+        if result.timed_out and result.duration_ns < 1.5 * _SECOND_NS:
+            return True
+    return False
 
 
 def _hold_output(scene: Scene) -> bool:

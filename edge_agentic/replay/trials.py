@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import ToolCall
@@ -28,10 +28,11 @@ Answers = Mapping[TurnKey, Sequence[ToolCall]]
 
 @dataclass(frozen=True)
 class TriedCall:
-    """How one call ended, and whether it could be executed."""
+    """How one call ended, whether it could be executed, and how long it took (no figure has it)."""
 
     status: Status
     ran: bool
+    duration_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class TurnEffect:
     def to_json(self) -> JsonObject:
         """The effect as the journal holds it."""
         return {
-            "calls": [{"status": call.status, "ran": call.ran} for call in self.calls],
+            "calls": [asdict(call) for call in self.calls],
             "changed_files": self.changed_files,
             "changes_sha256": self.changes_sha256,
             "output": self.output,
@@ -137,9 +138,14 @@ def _performing(
     return perform_all
 
 
+def _tried(performed: Performed) -> TriedCall:
+    result = performed.result
+    return TriedCall(performed.status, performed.ran, result.duration_ns if result else 0)
+
+
 def _effect(done: _Done, changes: Changes) -> TurnEffect:
     return TurnEffect(
-        calls=tuple(TriedCall(performed.status, performed.ran) for performed, _ in done),
+        calls=tuple(_tried(performed) for performed, _ in done),
         changed_files=len(changes),
         changes_sha256=hashlib.sha256(
             dump_line(changes).encode("utf-8", "surrogateescape")
