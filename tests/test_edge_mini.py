@@ -1,5 +1,6 @@
 """The bundled pack `edge-mini`: its commands do today what they did when it was recorded."""
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +15,8 @@ from edge_agentic.trace.pack import TracePack, load_pack
 from edge_agentic.trace.tool_output import render
 from tools_sandbox.errors import SandboxUnavailable
 from tools_sandbox.result import Tier
-from tools_sandbox.sandbox import Sandbox, open_sandbox
-from tools_sandbox.workspace import fresh_copy
+from tools_sandbox.sandbox import Sandbox, open_view
+from tools_sandbox.store import Store
 
 PACK = load_pack("edge-mini")
 each_conversation = pytest.mark.parametrize("conversation", PACK.conversations, ids=lambda c: c.id)
@@ -24,9 +25,10 @@ each_tier = pytest.mark.parametrize("tier", Tier)
 
 @contextmanager
 def opened(pack: TracePack, conversation: Conversation, tier: Tier) -> Iterator[Sandbox]:
-    with fresh_copy(pack.workspaces[conversation.id]) as workspace:
+    with tempfile.TemporaryDirectory() as directory:
+        pristine = Store(Path(directory)).add_directory(pack.workspaces[conversation.id])
         try:
-            sandbox = open_sandbox(workspace, tier=tier)
+            sandbox = open_view(pristine, tier=tier)
         except SandboxUnavailable as error:
             pytest.skip(str(error))
         with sandbox:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,14 +17,16 @@ from edge_agentic.trace.recorder import Execute, record, record_pack
 from edge_agentic.trace.tool_output import Executed, render
 from tests.trace_samples import calls, make_pack, results, says, user, write
 from tools_sandbox.result import Tier
-from tools_sandbox.sandbox import open_sandbox
-from tools_sandbox.workspace import fresh_copy
+from tools_sandbox.sandbox import open_view
+from tools_sandbox.store import Store
 
 
 @contextmanager
 def unisolated(workspace: Path) -> Iterator[Execute]:
-    with fresh_copy(workspace) as copy, open_sandbox(copy, tier=Tier.NONE) as sandbox:
-        yield lambda command, timeout_s: sandbox.run(command, timeout_s=timeout_s)
+    with tempfile.TemporaryDirectory() as directory:
+        pristine = Store(Path(directory)).add_directory(workspace)
+        with open_view(pristine, tier=Tier.NONE) as sandbox:
+            yield lambda command, timeout_s: sandbox.run(command, timeout_s=timeout_s)
 
 
 def executed(output: str, exit_code: int | None = 0) -> Executed:

@@ -7,8 +7,9 @@ from pathlib import Path
 from edge_agentic.run.workspaces import Workspaces
 from edge_agentic.trace.pack import TracePack
 from tools_sandbox.result import Tier
+from tools_sandbox.store import Store
 
 
 def unsandboxed(pack: TracePack, directory: Path) -> Workspaces:
     """The workspaces of a pack that the tests have written themselves."""
-    return Workspaces(pack, Tier.NONE, directory / "store")
+    return Workspaces(pack, Tier.NONE, Store(directory / "store"))

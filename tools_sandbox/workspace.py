@@ -1,7 +1,6 @@
-"""Private copies of a pristine directory."""
+"""Copies of a directory, whatever an agent left in it."""
 
 import os
-import secrets
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -9,66 +8,33 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tools_sandbox.errors import InvalidRequest
-from tools_sandbox.private import PrivateDirectory
 from tools_sandbox.removal import remove_tree
 
 _COPY = ("cp", "-a", "--reflink=auto")
 
 
-@contextmanager
-def fresh_copy(source: Path, *, leave_out: str | None = None) -> Iterator[Path]:
-    """A private, writable copy of a directory, removed at the end.
-
-    Symbolic links stay links, and modes and modification times stay as they are; the files belong
-    to the user who runs this. File systems that share blocks between copies do so.
-
-    Args:
-        source: the pristine directory.
-        leave_out: the name of directories that the copy goes without, at any depth.
-
-    Raises:
-        InvalidRequest: `source` is not a directory, or holds what can't be read.
-    """
-    if not source.is_dir():
-        raise InvalidRequest(f"workspace source {str(source)!r}: not a directory")
-    private = PrivateDirectory()
-    try:
-        copy = private.path / secrets.token_hex(16)
-        copy.mkdir()
-        copy_tree(source, copy, keep_owners=False)
-        copy.chmod(0o700 | copy.stat().st_mode & 0o777)
-        if leave_out is not None:
-            for found in list(copy.rglob(leave_out)):
-                if found.is_dir() and not found.is_symlink():
-                    remove_tree(found)
-        yield copy
-    finally:
-        private.remove()
-
-
-def copy_tree(source: Path, target: Path, *, keep_owners: bool = True) -> None:
+def copy_tree(source: Path, target: Path) -> None:
     """Copy what a directory holds, its modes and times included, into an empty one.
 
     Raises:
         InvalidRequest: something in `source` can't be read.
     """
-    problem = _copy(source, target, keep_owners)
+    problem = _copy(source, target)
     if problem:
         # The owner can take away his own right to read, and give it back.
         with _opened_up(source) as closed:
             remove_tree(target, keep_top=True)
-            problem = _copy(source, target, keep_owners)
+            problem = _copy(source, target)
             for path, mode in closed if problem is None else ():
                 (target / path.relative_to(source)).chmod(mode)
     if problem:
         raise InvalidRequest(f"workspace source {str(source)!r}: {problem}")
 
 
-def _copy(source: Path, target: Path, keep_owners: bool) -> str | None:
+def _copy(source: Path, target: Path) -> str | None:
     """Copy; the reason why that does not work, if it does not."""
-    owners = () if keep_owners else ("--no-preserve=ownership",)
     done = subprocess.run(
-        [*_COPY, *owners, "--", f"{source.absolute()}/.", target],
+        [*_COPY, "--", f"{source.absolute()}/.", target],
         env={"PATH": os.defpath, "LC_ALL": "C"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

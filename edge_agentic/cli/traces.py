@@ -89,11 +89,12 @@ def record(
 
 @contextmanager
 def _open_executor(workspace: Path) -> Iterator[Execute]:
+    from edge_agentic.run.workspaces import workspace_store
     from edge_agentic.trace.pack import BYTECODE_DIRECTORY
-    from tools_sandbox.sandbox import open_sandbox
-    from tools_sandbox.workspace import fresh_copy
+    from tools_sandbox.sandbox import open_view
 
-    with fresh_copy(workspace, leave_out=BYTECODE_DIRECTORY) as copy, open_sandbox(copy) as sandbox:
+    pristine = workspace_store().add_directory(workspace, leave_out=BYTECODE_DIRECTORY)
+    with open_view(pristine) as sandbox:
         yield lambda command, timeout_s: sandbox.run(command, timeout_s=timeout_s)
 
 

@@ -12,7 +12,6 @@ from edge_agentic.core.clock import monotonic_ns, utc_now
 from edge_agentic.core.errors import BadInputError, signal_name
 from edge_agentic.core.jsonio import JsonObject, sha256_file
 from edge_agentic.core.replay_policy import ReplayPolicy
-from edge_agentic.core.resources import cache_dir
 from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.device.facts import read_device
 from edge_agentic.device.profile import load_profile
@@ -33,7 +32,7 @@ from edge_agentic.run.progress import Progress, Silent
 from edge_agentic.run.replay_phase import run_replay
 from edge_agentic.run.resume import UnfinishedGate, check_same_setup, find_unfinished_gate
 from edge_agentic.run.settings import RunSettings
-from edge_agentic.run.workspaces import Workspaces
+from edge_agentic.run.workspaces import Workspaces, workspace_store
 from edge_agentic.trace.pack import TracePack, load_pack
 from tools_sandbox.result import Tier
 
@@ -259,7 +258,7 @@ def _require_tasks(pack: TracePack) -> None:
 def _workspaces(plan: ReplayPlan, tier: Tier) -> Workspaces | None:
     if not plan.pack.workspaces or plan.tools is not ToolMode.EXECUTE:
         return None
-    return Workspaces(plan.pack, tier, cache_dir() / "workspaces")
+    return Workspaces(plan.pack, tier, workspace_store())
 
 
 def _peak_rss_mb() -> float:

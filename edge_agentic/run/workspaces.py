@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from edge_agentic.core import interrupt
 from edge_agentic.core.errors import RequirementError
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.resources import cache_dir
 from edge_agentic.trace.pack import BYTECODE_DIRECTORY, TracePack
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox, open_view
@@ -18,18 +18,22 @@ from tools_sandbox.store import Pristine, Store
 _PROBE_TIMEOUT_S = 30.0
 
 
+def workspace_store() -> Store:
+    """Where this machine keeps pristine workspaces."""
+    return Store(cache_dir() / "workspaces")
+
+
 class Workspaces:
     """Opens a private view of a conversation's workspace, in a sandbox of one tier."""
 
-    def __init__(self, pack: TracePack, tier: Tier, store: Path) -> None:
-        """Keep every workspace of the pack in a directory, by the hash of its content.
+    def __init__(self, pack: TracePack, tier: Tier, store: Store) -> None:
+        """Keep every workspace of the pack, by the hash of its content.
 
         Raises:
             InvalidRequest: a workspace is too large, or holds what is no file.
         """
-        keeper = Store(store)
         kept = {
-            source: keeper.add_directory(source, leave_out=BYTECODE_DIRECTORY)
+            source: store.add_directory(source, leave_out=BYTECODE_DIRECTORY)
             for source in set(pack.workspaces.values())
         }
         self._pristine: dict[str, Pristine] = {
