@@ -95,10 +95,13 @@ def test_a_server_is_started_listed_read_and_stopped(shell: Shell, tmp_path: Pat
     try:
         assert url.startswith("http://127.0.0.1:")
         assert shell("server", "list").stdout == started.stdout
+        (listed,) = json.loads(shell("server", "list", "--json").stdout)
+        assert (listed["name"], listed["url"]) == (name, url)
         assert shell("server", "logs").stdout.startswith("loading the model\n")
     finally:
         stopped = shell("server", "stop", name)
     assert stopped.stdout == f"stopped {name}\n"
+    assert not Path(listed["log"]).exists()
     assert shell("server", "list").stdout == ""
     again = shell("server", "stop")
     assert again.returncode == 2

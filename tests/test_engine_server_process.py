@@ -199,7 +199,9 @@ def test_a_kept_server_outlives_its_owner_until_it_is_stopped(
 
 def test_a_record_of_another_process_is_forgotten(tmp_path: Path) -> None:
     record = tmp_path / "llama-server-1.json"
-    record.write_text(f'{{"url": "u", "log": "l", "guard_pid": {os.getpid()}, "started_s": 12.5}}')
+    record.write_text(
+        f'{{"url": "u", "log": "l", "guard_pid": {os.getpid()}, "guard_start": "b:1"}}'
+    )
     (tmp_path / "damaged.json").write_text("{")
     assert kept_servers(tmp_path) == []
     assert not record.exists()
