@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -233,30 +234,38 @@ def test_a_link_to_an_interpreter_stays_one(tmp_path: Path) -> None:
             "--batch-size 512 --ubatch-size 256 --n-gpu-layers all --threads 2 --seed 42 --x",
         ),
         (
+            ServerKind.LLAMA_CPP_PYTHON,
+            "python",
+            "-m llama_cpp.server --host 127.0.0.1 --port 9 --model {model} --n_ctx 4096 "
+            "--n_batch 512 --n_ubatch 256 --n_gpu_layers -1 --n_threads 2 --seed 42 "
+            "--logits_all false --interrupt_requests false --x",
+        ),
+        (
             ServerKind.VLLM,
             "vllm",
             "serve {model} --host 127.0.0.1 --port 9 --enable-prefix-caching "
-            "--enable-auto-tool-choice --max-model-len 4096 --max-num-seqs 2 --seed 42 --x",
+            "--enable-prompt-tokens-details --max-model-len 4096 --max-num-seqs 2 --seed 42 --x",
         ),
         (
             ServerKind.SGLANG,
             "python",
             "-m sglang.launch_server --model-path {model} --host 127.0.0.1 --port 9 "
-            "--context-length 4096 --max-running-requests 2 --random-seed 42 --x",
+            "--enable-cache-report --context-length 4096 --max-running-requests 2 "
+            "--random-seed 42 --x",
         ),
         (
             ServerKind.TRTLLM_EDGE,
             "tensorrt-edgellm-serve",
-            "{model} --port 9 --enable-auto-tool-choice --enable-context-reuse "
-            "--enable-in-flight-batching --max-input-len 4096 --max-kv-cache-capacity 5120 "
-            "--max-batch-size 2 --x",
+            "{model} --host 127.0.0.1 --port 9 --enable-auto-tool-choice "
+            "--enable-context-reuse --enable-in-flight-batching --max-input-len 4096 "
+            "--max-kv-cache-capacity 5120 --max-batch-size 2 --x",
         ),
         (
             ServerKind.TRTLLM_EDGE,
             "edgellm",
-            "serve {model} --port 9 --enable-auto-tool-choice --enable-context-reuse "
-            "--enable-in-flight-batching --max-input-len 4096 --max-kv-cache-capacity 5120 "
-            "--max-batch-size 2 --x",
+            "serve {model} --host 127.0.0.1 --port 9 --enable-auto-tool-choice "
+            "--enable-context-reuse --enable-in-flight-batching --max-input-len 4096 "
+            "--max-kv-cache-capacity 5120 --max-batch-size 2 --x",
         ),
     ],
 )
@@ -266,3 +275,18 @@ def test_command_lines_follow_each_servers_documentation(
     sizes = ServerSettings(settings.model, 4096, 512, 256, -1, 2, slots=2, extra=("--x",))
     words = command_line(kind, program, 9, sizes)
     assert words == [program, *expected.format(model=settings.model).split()]
+
+
+@pytest.mark.parametrize(
+    ("extra", "chooses"),
+    [
+        (("--tool-call-parser", "hermes"), True),
+        (("--tool-call-parser=hermes",), True),
+        ((), False),
+    ],
+)
+def test_vllm_is_told_to_choose_tools_only_beside_the_models_parser(
+    settings: ServerSettings, extra: tuple[str, ...], chooses: bool
+) -> None:
+    words = command_line(ServerKind.VLLM, "vllm", 9, replace(settings, extra=extra))
+    assert ("--enable-auto-tool-choice" in words) == chooses
