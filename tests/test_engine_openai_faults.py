@@ -345,6 +345,18 @@ def test_an_exact_length_is_proved_in_every_turn(
     assert (completion.outcome is Outcome.OK) == (said is None)
 
 
+@pytest.mark.parametrize("as_text", [False, True], ids=["in JSON", "in text"])
+@pytest.mark.parametrize("before", [280, 286])
+def test_no_part_of_a_key_is_left_where_a_long_error_is_cut(before: int, as_text: bool) -> None:
+    said = "x" * before + "sk-very-long-secret"
+    body = said.encode() if as_text else error_body(said)
+    with SocketServer([response(body, status="401 Unauthorized")]) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, "m", key=ApiKey("sk-very-long-secret")))
+        completion = engine.generate(request())
+        engine.close()
+    assert "sk-" not in str(completion.error)
+
+
 def test_a_key_is_sent_and_never_shown() -> None:
     key = ApiKey("sk-secret")
     echo = response(error_body("Incorrect API key: sk-secret"), status="401 Unauthorized")

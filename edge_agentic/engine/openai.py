@@ -171,7 +171,7 @@ class OpenAIEngine:
             reasoning=parsed.reasoning,
             tool_calls=parsed.calls,
             malformed=parsed.malformed,
-            error=None if failure is None else self._public(str(failure)),
+            error=None if failure is None else failure.told(self.served.key),
             server=_server_report(answer),
         )
 
@@ -220,9 +220,6 @@ class OpenAIEngine:
         prompt = completion.tokens.prompt
         if completion.outcome is Outcome.OK and prompt is not None:
             self._previous = {request.conversation_id: (request.messages, prompt)}
-
-    def _public(self, text: str) -> str:
-        return self.served.key.hide(text) if self.served.key else text
 
 
 def _read_answer(exchange: Exchange) -> Answer:

@@ -79,11 +79,8 @@ def identify(
 
 def unusable(endpoint: Endpoint, failure: Failure, key: ApiKey | None) -> RequirementError:
     """The error for a server that can't be used, with what to do about it."""
-    said = str(failure)
-    if key is not None:
-        said = key.hide(said)
     hint = _HINTS.get(failure.fault, "")
-    return RequirementError(f"{endpoint.url}: {said}{f'; {hint}' if hint else ''}")
+    return RequirementError(f"{endpoint.url}: {failure.told(key)}{f'; {hint}' if hint else ''}")
 
 
 _HINTS: Final[Mapping[Fault, str]] = {
