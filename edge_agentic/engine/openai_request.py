@@ -85,10 +85,7 @@ class RequestWriter:
                 body["tool_choice"] = dialect.tool_choice
             if dialect.parallel_tool_calls is not None:
                 body["parallel_tool_calls"] = dialect.parallel_tool_calls
-        if dialect.thinking_off == "chat_template_kwargs":
-            body["chat_template_kwargs"] = {"enable_thinking": False}
-        elif dialect.thinking_off == "reasoning_effort":
-            body["reasoning_effort"] = "none"
+        body |= thinking_off(dialect)
         if dialect.no_penalty is not None:
             body[dialect.no_penalty] = 1.0
         if dialect.cache_prompt is not None:
@@ -108,6 +105,13 @@ def in_dialect(message: Message, reasoning_field: str | None) -> Mapping[str, An
     if reasoning_field is not None:
         kept[reasoning_field] = message[_RECORDED_REASONING]
     return kept
+
+
+def thinking_off(dialect: Dialect) -> JsonObject:
+    """The fields that switch reasoning off; a prompt is counted with the same ones."""
+    if dialect.thinking_off == "chat_template_kwargs":
+        return {"chat_template_kwargs": {"enable_thinking": False}}
+    return {"reasoning_effort": "none"} if dialect.thinking_off == "reasoning_effort" else {}
 
 
 def _dump_messages(messages: Sequence[Mapping[str, Any]]) -> bytes:
