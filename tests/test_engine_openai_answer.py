@@ -82,6 +82,14 @@ CASES: dict[str, tuple[list[Any], list[tuple[str, str, Any]]]] = {
         [fragment(None, "a", "f", ""), fragment(None, None, None, '{"x":1}')],
         [("a", "f", {"x": 1})],
     ),
+    "the same id and name again, without an index, go on": (
+        [fragment(None, "a", "f", '{"x"'), fragment(None, "a", "f", ":1}")],
+        [("a", "f", {"x": 1})],
+    ),
+    "a new id without an index starts a new call": (
+        [fragment(None, "a", "f", "{}"), fragment(None, "b", "f", "{}")],
+        [("a", "f", {}), ("b", "f", {})],
+    ),
     "an index of another type": (
         [
             fragment("0", "a", "f", "{}"),
@@ -135,6 +143,12 @@ def test_an_attempt_that_is_no_call_is_malformed(deltas: list[Any]) -> None:
 
 def test_one_bad_call_spares_the_others() -> None:
     answer = parsed([fragment(0, "a", "f", "{oops"), fragment(1, "b", "g", "{}")])
+    assert [call.name for call in answer.calls] == ["g"]
+    assert answer.malformed
+
+
+def test_a_call_that_stands_in_the_text_beside_a_good_one_is_malformed() -> None:
+    answer = parsed([{"content": '<tool_call>{"name": "f"'}, fragment(0, "b", "g", "{}")])
     assert [call.name for call in answer.calls] == ["g"]
     assert answer.malformed
 

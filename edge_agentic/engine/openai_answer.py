@@ -105,8 +105,7 @@ def parse_answer(answer: Answer, *, id_prefix: str) -> ParsedAnswer:
     calls, malformed = answer.calls.parse(is_cut=is_cut, id_prefix=id_prefix)
     if answer.calls:
         text += dump_line(answer.calls.verbatim())
-    else:
-        malformed = any(mark in content for mark in _CALL_MARKS)
+    malformed = malformed or any(mark in content for mark in _CALL_MARKS)
     return ParsedAnswer(content, reasoning or None, calls, malformed, text)
 
 

@@ -24,8 +24,6 @@ class StreamedCalls:
     """The calls of one answer, in the order in which they began."""
 
     def __init__(self) -> None:
-        self.argument_fragments = 0
-        """How many fragments carried arguments: one a call where a server holds calls back."""
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
 
@@ -52,7 +50,6 @@ class StreamedCalls:
         if not isinstance(arguments, str) or not arguments:
             return bool(name and isinstance(name, str))
         call.arguments.append(arguments)
-        self.argument_fragments += 1
         return True
 
     def parse(self, *, is_cut: bool, id_prefix: str) -> tuple[tuple[ToolCall, ...], bool]:
@@ -94,7 +91,7 @@ class StreamedCalls:
         """The call that a fragment belongs to.
 
         A new id or another name under an index already used starts a new call: some servers
-        give every call index 0. So does a name without an index.
+        give every call index 0. So does a name without an index, unless the id is the same.
         """
         if index is not None:
             call = self._by_index.get(index)
@@ -104,7 +101,7 @@ class StreamedCalls:
             is_new = (
                 (call_id and call.id and call_id != call.id)
                 or (name and call.name and name != call.name)
-                or (index is None and name and call.name)
+                or (index is None and name and call.name and not (call_id and call_id == call.id))
             )
             if not is_new:
                 return call
