@@ -29,6 +29,7 @@ class Habits:
     ignores_eos: bool = True
     usage: bool = True
     cached: bool = True
+    cached_share: float = 0.5
     repeats: bool = True
     reasons: bool = False
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -114,7 +115,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 prompt += 50
             usage: dict[str, Any] = {"prompt_tokens": prompt, "completion_tokens": output}
             if habits.cached:
-                usage["prompt_tokens_details"] = {"cached_tokens": prompt // 2}
+                usage["prompt_tokens_details"] = {
+                    "cached_tokens": int(prompt * habits.cached_share)
+                }
             yield {"choices": [], "usage": usage}
 
     def _call(self) -> list[dict[str, Any]]:

@@ -68,6 +68,27 @@ def test_a_gate_is_asked_over_http_and_the_key_stays_secret(shell: Shell, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("habits", "returncode", "differs"),
+    [
+        (Habits(cached_share=0.75), 0, ""),
+        (Habits(cached=False), 2, "engine.probes.cached_tokens.found"),
+    ],
+    ids=["a warmer cache", "another habit"],
+)
+def test_a_gate_goes_on_on_a_server_that_has_the_same_habits(
+    shell: Shell, tmp_path: Path, habits: Habits, returncode: int, differs: str
+) -> None:
+    out = tmp_path / "run"
+    assert gate(shell, Habits(), out).returncode == 0
+    (out / "summary.json").unlink()
+    journal = out / "journal.jsonl"
+    journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:3]))
+    done = gate(shell, habits, out)
+    assert done.returncode == returncode, done.stderr
+    assert differs in done.stderr
+
+
+@pytest.mark.parametrize(
     ("habits", "more", "said"),
     [
         (Habits(calls=False, counts_tools=False), [], "tools don't reach the model"),
