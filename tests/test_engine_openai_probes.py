@@ -21,7 +21,7 @@ from edge_agentic.run.preflight import check_context
 from edge_agentic.run.server_settings import ServerOptions
 from edge_agentic.run.settings import EngineSettings
 from tests.model_server import Habits, model_server
-from tests.socket_server import Act, SocketServer, response
+from tests.socket_server import Act, SocketServer, delta, response, stream
 
 
 def probe(habits: Habits, kind: ServerKind = ServerKind.VLLM, **more: Any) -> ProbeReport:
@@ -90,6 +90,14 @@ def test_an_exact_length_is_refused_where_the_server_ends_early() -> None:
     report.require()
     with pytest.raises(RequirementError, match="can't fix the length of answers"):
         report.require(force_length=True)
+
+
+def test_what_a_model_writes_past_its_end_is_no_reasoning() -> None:
+    plain = [stream([delta({"content": "yes"}), delta({}, "stop")])]
+    forced = [stream([delta({"content": "yes</think>"}), delta({}, "length")])]
+    with SocketServer(plain, forced, forced, plain, plain) as server:
+        report = run_probes(ServedModel(server.endpoint, "m"))
+    assert report.found("reasoning_off") is True
 
 
 def test_ollama_is_never_asked_for_an_exact_length() -> None:
