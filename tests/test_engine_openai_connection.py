@@ -142,10 +142,11 @@ def test_no_further_request_is_sent_on_the_connection_of_an_answer(answer: bytes
 
 
 def test_a_server_that_closes_after_each_answer_meets_no_request() -> None:
+    refused = [response(b"", status="400 Bad Request")]
     script = [GOOD, 0.02, Act.CLOSE]
-    with SocketServer(script, script, script) as server:
-        completions = ask(server.endpoint, times=3)
-    assert [completion.content for completion in completions] == ["hello"] * 3
+    with SocketServer(refused, script, script, script) as server:
+        completions = ask(server.endpoint, times=4)
+    assert [completion.content for completion in completions[1:]] == ["hello"] * 3
     assert server.connections == 3
 
 

@@ -197,7 +197,7 @@ class OpenAIConnection:
             failure = self._receive(connection, received, deadline_ns, last_event)
         exchange = self._settle(issued_ns, received, failure)
         if last_event is not None:
-            self._keep_or_close()
+            self._keep_or_close(exchange)
         return exchange
 
     def _send(
@@ -285,13 +285,14 @@ class OpenAIConnection:
         marks = [(count, at_ns - issued_ns) for count, at_ns in body_marks(received.reads, pieces)]
         return Exchange(issued_ns, head, body_bytes(received.data, pieces), marks, failure)
 
-    def _keep_or_close(self) -> None:
+    def _keep_or_close(self, exchange: Exchange) -> None:
         """After a streamed answer: close what the server is about to close itself."""
         if self._socket is None:
             return
-        if self._keeps is None:
+        # A refusal is not streamed, and tells nothing of what happens after an answer.
+        if self._keeps is None and exchange.head is not None and exchange.head.status == 200:
             self._keeps = not select.select([self._socket], [], [], _CLOSES_WITHIN_S)[0]
-        if not self._keeps:
+        if self._keeps is False:
             self.close()
 
     def _left_s(self, deadline_ns: int | None) -> float | None:
