@@ -320,6 +320,19 @@ def test_a_context_overflow_is_one_outcome_in_any_shape(
     assert completion.error == "context_overflow: 14429 prompt tokens exceed the context of 8192"
 
 
+def test_an_answer_that_does_not_fit_behind_its_prompt_is_told_apart() -> None:
+    said = (
+        "'max_tokens' or 'max_completion_tokens' is too large: 1024. This model's maximum context "
+        "length is 8192 tokens and your request has 7500 input tokens (1024 > 8192 - 7500)."
+    )
+    (completion,) = ask([response(error_body(said), status="400 Bad Request")])
+    assert completion.outcome is Outcome.CONTEXT_OVERFLOW
+    assert completion.tokens.prompt == 7500
+    assert str(completion.error).endswith(
+        "7500 prompt tokens and the answer exceed the context of 8192"
+    )
+
+
 def test_a_context_overflow_may_come_in_the_stream() -> None:
     error = {"error": {"message": "Requested tokens (14429) exceed context window of 8192"}}
     (completion,) = ask([stream([event(error)])])

@@ -121,10 +121,11 @@ def error_failure(payload: JsonObject) -> Failure:
     prompt, context = as_count(fields.get("n_prompt_tokens")), as_count(fields.get("n_ctx"))
     if prompt is None or context is None:
         prompt, context = next(_named_counts(said), (None, None))
-    if prompt is None:
+    if prompt is None or context is None:
         return Failure(Fault.CONTEXT_OVERFLOW, said)
+    verb = "exceed" if prompt > context else "and the answer exceed"
     return Failure(
-        Fault.CONTEXT_OVERFLOW, f"{prompt} prompt tokens exceed the context of {context}", prompt
+        Fault.CONTEXT_OVERFLOW, f"{prompt} prompt tokens {verb} the context of {context}", prompt
     )
 
 
