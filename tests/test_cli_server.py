@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
+from bfcl_gate.request import messages
+from bfcl_gate.scripted import right_tool_calls
+from bfcl_gate.selection import select
+from edge_agentic.run.gate_sets import GATE_MINI, open_gate_set
 from tests.conftest import REPOSITORY
 from tests.model_server import Habits, model_server
+from tests.trace_samples import says, user, write
 
 STAND_IN = Path(__file__).with_name("stand_in_server.py")
 KEY = "sk-very-secret"
@@ -104,6 +109,29 @@ def test_a_server_that_would_spoil_the_run_is_refused_in_one_line(
     assert said in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: ")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_plays_conversations_at_once_and_tells_their_rates_apart(
+    shell: Shell, tmp_path: Path
+) -> None:
+    rows = [
+        row(turn, conversation_id=name)
+        for name in "abc"
+        for turn, row in enumerate((user, says, user, says), start=1)
+    ]
+    trace = write(tmp_path / "trace.jsonl", *rows)
+    cases = select(open_gate_set(GATE_MINI), None).cases
+    answers = {messages(case)[-1]["content"]: right_tool_calls(case) for case in cases}
+    out = tmp_path / "run"
+    with model_server(Habits(answers=answers)) as endpoint:
+        words = ("run", "--engine", "openai", "--base-url", endpoint.url, "--pack", str(trace))
+        done = shell(*words, "--concurrency", "2", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    replay = json.loads((out / "summary.json").read_text())["replay"]
+    assert replay["concurrency"] == 2
+    assert replay["turns"]["observed"] == replay["turns"]["expected"] == 6
+    assert "2 conversations at once" in done.stdout
+    assert "decode tokens/s, each" in done.stdout
 
 
 def test_a_server_is_started_listed_read_and_stopped(shell: Shell, tmp_path: Path) -> None:
