@@ -97,12 +97,14 @@ def test_a_server_is_started_and_stopped(settings: ServerSettings, tmp_path: Pat
 
 
 def test_facts_name_neither_paths_nor_the_port(settings: ServerSettings, tmp_path: Path) -> None:
-    server = start(settings, tmp_path)
+    words = ("--chat-template-file", f"{tmp_path}/a.jinja", f"--lora={tmp_path}/b.gguf", "--x=1/2")
+    server = start(replace(settings, extra=words), tmp_path)
     server.close()
     facts = str(server.started.to_json())
     assert str(server.started.endpoint.port) not in facts
     assert str(tmp_path) not in facts
     assert "model.gguf" in facts
+    assert "'a.jinja', '--lora=b.gguf', '--x=1/2'" in facts
 
 
 def test_a_server_that_loads_is_waited_for(

@@ -61,10 +61,7 @@ class StartedServer:
         return {
             "server_program": Path(self.words[0]).name,
             "server_program_version": self.version,
-            "server_flags": [
-                "PORT" if word == port else Path(word).name if word.startswith("/") else word
-                for word in self.words[1:]
-            ],
+            "server_flags": ["PORT" if word == port else _public(word) for word in self.words[1:]],
         }
 
 
@@ -181,6 +178,12 @@ def stop_guard(pid: int, timeout_s: float = GRACE_S + 15.0) -> bool:
         finally:
             os.close(descriptor)
     return True
+
+
+def _public(word: str) -> str:
+    """A word of a command line; of a path, or of one behind `--flag=`, only the last part."""
+    flag, equals, value = word.rpartition("=")
+    return f"{flag}{equals}{Path(value).name}" if value.startswith("/") else word
 
 
 def _start_guard(
