@@ -41,7 +41,7 @@ def test_a_good_server_passes_every_probe() -> None:
     ("habits", "name", "note"),
     [
         ({"usage": False}, "usage", "reports no token counts"),
-        ({"cached": False}, "cached_tokens", None),
+        ({"cached": False}, "cached_tokens", "reuses: start vLLM with --enable-prompt-tokens"),
         ({"streams_calls": False}, "streams_calls", "holds calls back"),
         ({"ignores_eos": False}, "exact_length", None),
         ({"repeats": False}, "repeatable", "two answers at temperature 0"),

@@ -84,6 +84,9 @@ class ProbeReport:
         lines = []
         if self.found("usage") is False:
             lines.append("the server reports no token counts: speeds per token stay unknown")
+        elif self.found("cached_tokens") is False:
+            told = remedy(kind, Cause.CACHE_REPORT)
+            lines.append(f"the server does not count the prompt tokens that it reuses: {told}")
         if self.found("reasoning_off") is False:
             lines.append(f"the model reasons before it answers: {remedy(kind, Cause.REASONING)}")
         if self.found("streams_calls") is False:
