@@ -133,6 +133,8 @@ def test_calls_are_put_together(deltas: list[Any], expected: list[tuple[str, str
         [{"content": '<tool_call>\n{"name": "f", "arg'}],
         [{"content": "<function=f><parameter=x>1"}],
         [{"content": '[TOOL_CALLS][{"name"'}],
+        [{"content": '<TOOLCALL>[{"name"'}],
+        [{"content": "<|tool_calls_section_begin|>"}],
     ],
 )
 def test_an_attempt_that_is_no_call_is_malformed(deltas: list[Any]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from edge_agentic.chat.tool_calls import call_starts
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import ToolCall
 from edge_agentic.engine.openai_calls import StreamedCalls
@@ -15,14 +17,14 @@ from edge_agentic.engine.openai_faults import Failure, Fault, error_failure
 from edge_agentic.engine.openai_values import as_count, as_object, join_text
 
 _THINK, _END_THINK = "<think>", "</think>"
-_CALL_MARKS: Final = (
-    "<tool_call>",
-    "<function=",
-    "[TOOL_CALLS]",
-    "<|python_tag|>",
-    "<|tool_call",
+_CALL_MARKS: Final = frozenset(
+    start
+    for tool_format in ToolFormat
+    for start in call_starts(tool_format)
+    if any(map(str.isalpha, start))
 )
-"""Starts of calls in text. In a server's `content` they mean a call that it could not parse."""
+"""Starts of calls in text. In a server's `content` they mean a call that it could not parse.
+Bare brackets are not among them: they start other JSON as well."""
 
 
 @dataclass
