@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agentic.core.jsonio import dump_line
@@ -230,6 +230,7 @@ CHUNKS = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(CHUNKS | ANYTHING, max_size=5))
 def test_no_stream_raises_and_every_answer_can_be_written_down(chunks: list[Any]) -> None:
     events = [Event(b"", json.dumps(chunk).encode(), 1) for chunk in chunks]

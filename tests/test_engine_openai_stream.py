@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agentic.core.clock import NS_PER_S
@@ -50,6 +50,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 WHOLE = stream([b": ping\n\n", *(delta({"content": letter}) for letter in TEXT), delta({}, "stop")])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000), max_size=12))
 def test_the_pieces_in_which_a_response_arrives_make_no_difference(cuts: list[int]) -> None:
     received, reads, body = bytearray(), [], None
@@ -70,6 +71,7 @@ def test_the_pieces_in_which_a_response_arrives_make_no_difference(cuts: list[in
     assert arrivals == sorted(arrivals)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_http_chunks_may_split_a_character_or_an_event(sizes: list[int]) -> None:
     body = b"".join(f'data: {{"t":"{letter}"}}\r\n\r\n'.encode() for letter in TEXT)
