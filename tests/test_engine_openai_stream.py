@@ -251,3 +251,20 @@ def test_ideal_tokens_are_what_the_conversation_added() -> None:
         ]
         engine.close()
     assert ideals == [40, 60, 40]
+
+
+def test_a_number_that_no_float_holds_is_unknown() -> None:
+    huge = 10**400
+    done = ask(
+        answer(
+            event(
+                {
+                    "choices": [],
+                    "usage": {"prompt_tokens": huge, "completion_tokens": 10**30},
+                    "timings": {"prompt_ms": huge, "predicted_ms": 5, "prompt_n": huge},
+                }
+            )
+        )
+    )
+    assert (done.outcome, done.tokens.prompt, done.tokens.output) == (Outcome.OK, None, None)
+    assert done.server == {"predicted_ms": 5}

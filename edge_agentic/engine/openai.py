@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -36,7 +35,7 @@ from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
 from edge_agentic.engine.openai_events import LAST_EVENT, read_events
 from edge_agentic.engine.openai_faults import Failure, Fault, status_failure
 from edge_agentic.engine.openai_request import RequestWriter
-from edge_agentic.engine.openai_values import as_count, as_object
+from edge_agentic.engine.openai_values import as_count, as_object, is_number
 from edge_agentic.engine.server_kinds import Dialect, ServerKind
 
 _REPORTED: Final = ("prompt_ms", "predicted_ms", "prompt_n", "predicted_n", "cache_n", "draft_n")
@@ -276,9 +275,6 @@ def _finish_reason(answer: Answer, has_calls: bool) -> FinishReason:
 def _server_report(answer: Answer) -> JsonObject | None:
     """The server's own times and counts, as it named them; finite numbers only."""
     report: dict[str, Any] = {
-        name: answer.timings[name]
-        for name in _REPORTED
-        if isinstance(answer.timings.get(name), (int, float))
-        and math.isfinite(answer.timings[name])
+        name: answer.timings[name] for name in _REPORTED if is_number(answer.timings.get(name))
     }
     return report or None
