@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -268,3 +269,11 @@ def test_a_number_that_no_float_holds_is_unknown() -> None:
     )
     assert (done.outcome, done.tokens.prompt, done.tokens.output) == (Outcome.OK, None, None)
     assert done.server == {"predicted_ms": 5}
+
+
+def test_an_event_of_a_million_lines_is_joined_in_no_time() -> None:
+    lines = 1_000_000
+    started_s = time.process_time()
+    (whole,) = read_events(b"data: x\n" * lines + b"\n", [(lines * 8 + 1, 1)])
+    assert len(whole.data) == 2 * lines - 1
+    assert time.process_time() - started_s < 10
