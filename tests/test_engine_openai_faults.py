@@ -7,10 +7,11 @@ import socket
 
 import pytest
 
+from edge_agentic.core.errors import RequirementError
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion
 from edge_agentic.engine.openai import OpenAIEngine, ServedModel
-from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
+from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint, read_api_key
 from edge_agentic.engine.openai_faults import Fault
 from tests.socket_server import (
     DONE,
@@ -382,3 +383,27 @@ def test_a_key_is_sent_and_never_shown() -> None:
     shown = f"{completion} {engine.describe()} {served}"
     assert "sk-secret" not in shown
     assert "[API key]" in shown
+
+
+@pytest.mark.parametrize("padding", [0, 10, 30, 60, 70, 280, 290])
+@pytest.mark.parametrize("kind", ["page", "event", "no http", "size"])
+def test_no_part_of_a_key_is_left_where_an_answer_is_quoted(kind: str, padding: int) -> None:
+    key = ApiKey("sk-secret1234567890")
+    said = b"y" * padding + key.value.encode() + b" and so on"
+    script: list[Step] = {
+        "page": [response(said, content_type="text/html")],
+        "event": [stream([b"data: " + said + b"\n\n"])],
+        "no http": [said + b"\r\n\r\n", Act.CLOSE],
+        "size": [STREAM_HEAD + said + b"\r\n", Act.CLOSE],
+    }[kind]
+    with SocketServer(script) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, "m", key=key))
+        done = engine.generate(request())
+        engine.close()
+    assert done.error is not None and "sk-s" not in done.error
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_repeated() -> None:
+    with pytest.raises(RequirementError, match="takes the name") as raised:
+        read_api_key("sk-secret1234567890")
+    assert "secret" not in str(raised.value)

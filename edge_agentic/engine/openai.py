@@ -33,7 +33,7 @@ from edge_agentic.engine.openai_connection import Exchange, OpenAIConnection
 from edge_agentic.engine.openai_count import PromptCounter
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
 from edge_agentic.engine.openai_events import LAST_EVENT, read_events
-from edge_agentic.engine.openai_faults import Failure, Fault, status_failure
+from edge_agentic.engine.openai_faults import MOST_SAID, Failure, Fault, status_failure
 from edge_agentic.engine.openai_request import RequestWriter
 from edge_agentic.engine.openai_values import as_count, as_object, is_number
 from edge_agentic.engine.server_kinds import Dialect, ServerKind
@@ -236,7 +236,7 @@ def _read_answer(exchange: Exchange) -> Answer:
     elif (whole := as_object(exchange.body)) is not None:
         answer = merge_whole(whole, last_ns)
     else:
-        shown = exchange.body[:80].decode("utf-8", "replace")
+        shown = exchange.body[:MOST_SAID].decode("utf-8", "replace")
         detail = f"content type {kind[:60] or 'unknown'!r}, starts {shown!r}"
         answer = Answer(failure=Failure(Fault.NOT_EVENTS, detail))
     # A stream that was cut is first of all cut: what that did to its last event is no news.

@@ -13,7 +13,7 @@ from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import ToolCall
 from edge_agentic.engine.openai_calls import StreamedCalls
 from edge_agentic.engine.openai_events import Event
-from edge_agentic.engine.openai_faults import Failure, Fault, error_failure
+from edge_agentic.engine.openai_faults import MOST_SAID, Failure, Fault, error_failure
 from edge_agentic.engine.openai_values import as_count, as_object, join_text
 
 _THINK, _END_THINK = "<think>", "</think>"
@@ -61,7 +61,7 @@ def merge_events(events: Sequence[Event]) -> Answer:
     chunks = _parse_all(events)
     for event, chunk in zip(events, chunks, strict=True):
         if chunk is None:
-            shown = event.data[:80].decode("utf-8", "replace")
+            shown = event.data[:MOST_SAID].decode("utf-8", "replace")
             answer.failure = Failure(Fault.BAD_EVENT, f"no JSON object: {shown!r}")
         elif event.name == b"error" or chunk.get("error") or chunk.get("object") == "error":
             answer.failure = error_failure(chunk)

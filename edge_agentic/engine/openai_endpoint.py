@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from edge_agentic.core.errors import BadInputError, RequirementError
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _API_PATH: Final = "/v1"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ def read_api_key(variable: str | None) -> ApiKey | None:
     """
     if variable is None:
         return None
+    if not _VARIABLE.fullmatch(variable):
+        # Not repeated: it may be the key itself.
+        raise RequirementError("--api-key-env takes the name of an environment variable")
     value = os.environ.get(variable, "").strip()
     if not value:
         raise RequirementError(f"--api-key-env: the environment variable {variable} is not set")

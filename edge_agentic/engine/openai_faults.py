@@ -16,7 +16,7 @@ from edge_agentic.engine.openai_endpoint import ApiKey
 from edge_agentic.engine.openai_values import as_count, as_object, as_text
 
 _MOST_CHARACTERS: Final = 300
-_MOST_SAID: Final = 4096
+MOST_SAID: Final = 4096
 """Of what a server said: more than is shown, as the key must be hidden before the cut."""
 
 
@@ -99,7 +99,7 @@ def status_failure(status: int, headers: Mapping[str, str], body: bytes) -> Fail
         failure = error_failure(payload)
         if failure.fault is Fault.CONTEXT_OVERFLOW:
             return failure
-    said = _first_text(payload) or body[:_MOST_SAID].decode("utf-8", "replace")
+    said = _first_text(payload) or body[:MOST_SAID].decode("utf-8", "replace")
     detail = f"HTTP {status}: {said.strip()}" if said.strip() else f"HTTP {status}"
     if 300 <= status < 400:
         target = headers.get("location", "nowhere")
@@ -113,7 +113,7 @@ def error_failure(payload: JsonObject) -> Failure:
     """The failure that an error object describes, in any of the servers' shapes."""
     error = payload.get("error", payload)
     fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
-    said = _first_text(payload) or json.dumps(payload)[:_MOST_SAID]
+    said = _first_text(payload) or json.dumps(payload)[:MOST_SAID]
     words = " ".join(filter(None, (said, *(as_text(fields.get(key)) for key in ("type", "code")))))
     if not _OVERFLOW.search(words):
         code = as_count(fields.get("code")) or 0
