@@ -235,6 +235,7 @@ def test_a_base_url_is_read(text: str, url: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "http://127.0.0.1:0/v1",
         "",
         "localhost:8080",
         "ftp://host/v1",

@@ -87,6 +87,8 @@ def parse_base_url(text: str) -> Endpoint:
         raise BadInputError("--base-url holds a user or password; use --api-key-env for a key")
     if parts.query or parts.fragment:
         raise BadInputError(f"--base-url {text!r}: leave out what follows the path")
+    if port == 0:
+        raise BadInputError(f"--base-url {text!r}: no server listens on port 0")
     path = parts.path.rstrip("/") or _API_PATH
     if any(character.isspace() or not character.isprintable() for character in text):
         raise BadInputError(f"--base-url {text!r}: holds a space or a control character")
