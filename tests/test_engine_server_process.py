@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -208,6 +209,14 @@ def test_a_record_of_another_process_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "damaged.json").write_text("{")
     assert kept_servers(tmp_path) == []
     assert not record.exists()
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 10**30])
+def test_a_damaged_record_is_forgotten(tmp_path: Path, pid: int) -> None:
+    record = {"url": "u", "log": "l", "guard_pid": pid, "guard_start": "b:1"}
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    (tmp_path / "b.json").mkdir()
+    assert kept_servers(tmp_path) == []
 
 
 def test_a_missing_program_or_model_is_refused_before_anything_starts(

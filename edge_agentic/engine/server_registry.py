@@ -61,7 +61,9 @@ def kept_servers(folder: Path | None = None) -> list[KeptServer]:
         if kept is not None and kept.is_running:
             running.append(kept)
         else:
-            path.unlink(missing_ok=True)
+            # What is no file was not written here; it is in nobody's way.
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
     return running
 
 
@@ -117,6 +119,8 @@ def _start_of(pid: int) -> str | None:
 def _read(path: Path) -> KeptServer | None:
     try:
         record = read_object(path)
+        if int(record["guard_pid"]) < 1:
+            return None
         return KeptServer(
             name=path.stem,
             url=str(record["url"]),
@@ -124,5 +128,5 @@ def _read(path: Path) -> KeptServer | None:
             guard_pid=int(record["guard_pid"]),
             guard_start=str(record["guard_start"]),
         )
-    except (BadInputError, KeyError, TypeError, ValueError):
+    except (BadInputError, KeyError, OverflowError, TypeError, ValueError):
         return None
