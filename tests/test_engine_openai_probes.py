@@ -297,3 +297,9 @@ def test_a_window_that_is_too_small_is_found_by_the_servers_own_count(
         with pytest.raises(BadInputError, match=r"500 prompt tokens .* start .*\(768 or more\)"):
             check_context(engine, gate.cases, 192, None)
         engine.close()
+
+
+def test_a_model_whose_name_cant_be_written_is_not_served() -> None:
+    served = response(json.dumps({"data": [{"id": "half \ud800 of a pair"}]}).encode())
+    with SocketServer([served]) as server, pytest.raises(BadInputError, match="no model that"):
+        identify(server.endpoint, None, model=None, kind=None)

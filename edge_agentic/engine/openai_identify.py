@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError, RequirementError
-from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.jsonio import JsonObject, is_json
 from edge_agentic.core.text import one_line
 from edge_agentic.engine.openai_connection import OpenAIConnection
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
@@ -120,7 +120,9 @@ def _entries(payload: JsonObject | None) -> list[JsonObject]:
 
 
 def _choose(entries: list[JsonObject], model: str | None, endpoint: Endpoint) -> JsonObject:
-    names = [as_text(entry.get("id")) for entry in entries]
+    # A name that UTF-8 can't hold could be neither sent nor written down.
+    names = [as_text(entry.get("id")) for entry in entries if is_json(entry.get("id"))]
+    entries = [entry for entry in entries if is_json(entry.get("id"))]
     if model is not None:
         if model in names:
             return entries[names.index(model)]
