@@ -208,16 +208,13 @@ def test_a_turn_ends_at_its_deadline_with_what_had_come(
     assert all(arrival < 0.3e9 for arrival in completion.times.arrivals_ns)
 
 
-def test_a_refused_connection_says_where() -> None:
+def test_a_refused_connection_says_so_and_not_where() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     engine = OpenAIEngine(ServedModel(Endpoint("http", "127.0.0.1", port, "/v1"), "m"))
     completion = engine.generate(request())
     assert completion.outcome is Outcome.ENGINE_FAILED
-    assert completion.error == (
-        f"connection_refused: http://127.0.0.1:{port}/v1: Connection refused; "
-        "is the server running?"
-    )
+    assert completion.error == "connection_refused: Connection refused; is the server running?"
 
 
 def test_an_endless_stream_ends_at_the_size_limit() -> None:

@@ -54,6 +54,7 @@ class Exchange:
     marks: Sequence[tuple[int, int]] = ()
     """How many bytes of the body had come, and when, ns after `issued_ns`."""
     failure: Failure | None = None
+    """Never names the server's address: it goes into the journal."""
 
 
 @dataclass
@@ -149,22 +150,18 @@ class OpenAIConnection:
         try:
             connection = self._connect(timeout_s)
         except TimeoutError:
-            return Failure(
-                Fault.REFUSED, f"{self._endpoint.url} does not answer within {timeout_s:g} s"
-            )
+            return Failure(Fault.REFUSED, f"no connection within {timeout_s:g} s")
         except ssl.SSLCertVerificationError as error:
             return Failure(
                 Fault.REFUSED,
-                f"{self._endpoint.url}: its certificate is not trusted ({error.verify_message}); "
+                f"the server's certificate is not trusted ({_reason(error)}); "
                 "the environment variable SSL_CERT_FILE can name another authority's",
             )
         except ssl.SSLError as error:
-            return Failure(
-                Fault.REFUSED, f"{self._endpoint.url}: TLS failed ({error.reason or error})"
-            )
+            return Failure(Fault.REFUSED, f"TLS failed ({error.reason or error})")
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            return Failure(Fault.REFUSED, f"{self._endpoint.url}: {reason}; is the server running?")
+            return Failure(Fault.REFUSED, f"{reason}; is the server running?")
         self._socket = connection
         return connection
 
@@ -302,6 +299,11 @@ class OpenAIConnection:
         if left_ns <= 0:
             raise TimeoutError
         return left_ns / NS_PER_S
+
+
+def _reason(error: ssl.SSLCertVerificationError) -> str:
+    """Why a certificate is not trusted, without the address that may follow a comma."""
+    return error.verify_message.partition(",")[0]
 
 
 def _late(reads: Sequence[tuple[int, int]]) -> Failure:
