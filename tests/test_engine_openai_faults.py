@@ -223,7 +223,7 @@ def test_an_endless_stream_ends_at_the_size_limit() -> None:
         engine = OpenAIEngine(ServedModel(server.endpoint, "m"))
         completion = engine.generate(request(60.0))
         engine.close()
-    assert completion.error == "too_large: more than 64 MiB came"
+    assert completion.error == "too_large: more than 32 MiB came"
 
 
 def test_a_line_of_4_mb_is_read() -> None:
@@ -305,8 +305,22 @@ def test_nothing_is_sent_twice() -> None:
             "message": "The input (14429 tokens) is longer than the model's context length "
             "(8192 tokens)."
         },
+        {
+            "error": {
+                "message": "The decoder prompt (length 14429) is longer than the maximum model "
+                "length of 8192."
+            }
+        },
+        {
+            "message": "Requested token count exceeds the model's maximum context length of 8192 "
+            "tokens. You requested a total of 14937 tokens: 14429 tokens from the input messages "
+            "and 508 tokens for the completion."
+        },
     ],
-    ids=["llama-server", "openai", "vllm", "llama-cpp-python", "sglang"],
+    ids=[
+        *("llama-server", "openai", "vllm", "llama-cpp-python", "sglang"),
+        *("vllm-decoder", "sglang-total"),
+    ],
 )
 @pytest.mark.parametrize("status", ["400 Bad Request", "500 Internal Server Error"])
 def test_a_context_overflow_is_one_outcome_in_any_shape(
@@ -366,6 +380,42 @@ def test_no_part_of_a_key_is_left_where_a_long_error_is_cut(before: int, as_text
         completion = engine.generate(request())
         engine.close()
     assert "sk-" not in str(completion.error)
+
+
+def test_a_stream_of_countless_tiny_pieces_is_too_large() -> None:
+    lines = stream([b"data:{}\n" * (1 << 20), b"\n\n"])
+    (completion,) = ask([lines])
+    assert completion.error == "too_large: more than 1048576 lines came"
+    chunks = STREAM_HEAD + b"1\r\nx\r\n" * ((1 << 18) + 1)
+    (completion,) = ask([chunks, Act.CLOSE])
+    assert completion.error == "too_large: more than 262144 chunks came"
+
+
+def test_a_key_that_a_model_repeats_is_not_written_down() -> None:
+    key = ApiKey("sk-secret1234")
+    said = f"the key is {key.value}"
+    call = {
+        "index": 0,
+        "id": key.value,
+        "function": {"name": "f", "arguments": json.dumps({"a": [said]})},
+    }
+    answer = [
+        delta({"reasoning_content": said}),
+        delta({"content": said[:15]}),
+        delta({"content": said[15:]}),
+        delta({"tool_calls": [call]}, "tool_calls"),
+    ]
+    with SocketServer([stream(answer)]) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, key.value, key=key))
+        completion = engine.generate(request())
+        engine.close()
+    assert completion.content == "the key is [API key]"
+    assert completion.tool_calls[0].arguments == {"a": ["the key is [API key]"]}
+    assert key.value not in f"{completion} {engine.describe()}"
+
+
+def test_a_placeholder_for_a_key_is_not_hidden() -> None:
+    assert ApiKey("EMPTY").hide("EMPTY") == "EMPTY"
 
 
 def test_a_key_is_sent_and_never_shown() -> None:

@@ -110,11 +110,11 @@ def test_ollama_is_never_asked_for_an_exact_length() -> None:
 
 
 def test_a_server_that_fails_a_plain_question_is_refused_with_its_words() -> None:
-    answer = response(b'{"error": {"message": "no sk-1 here"}}', status="401 Unauthorized")
+    answer = response(b'{"error": {"message": "no sk-12345 here"}}', status="401 Unauthorized")
     with SocketServer([answer]) as server, pytest.raises(RequirementError) as refused:
-        run_probes(ServedModel(server.endpoint, "m", key=ApiKey("sk-1")))
+        run_probes(ServedModel(server.endpoint, "m", key=ApiKey("sk-12345")))
     assert "--api-key-env" in str(refused.value)
-    assert "sk-1" not in str(refused.value)
+    assert "sk-12345" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

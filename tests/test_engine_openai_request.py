@@ -15,7 +15,7 @@ from edge_agentic.engine.api import ChatRequest
 from edge_agentic.engine.gbnf import to_gbnf
 from edge_agentic.engine.openai import OpenAIEngine, ServedModel
 from edge_agentic.engine.openai_endpoint import Endpoint
-from edge_agentic.engine.openai_request import RequestWriter
+from edge_agentic.engine.openai_request import RequestWriter, in_dialect
 from edge_agentic.engine.openai_values import as_object
 from edge_agentic.engine.server_kinds import Cause, Dialect, ServerKind, dialect_of, remedy
 from tests.socket_server import SocketServer, response
@@ -71,6 +71,17 @@ def test_recorded_reasoning_goes_where_the_server_reads_it(
     if field:
         expected[field] = "why"
     assert message == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"), [(ServerKind.LLAMA_SERVER, None), (ServerKind.LLAMA_CPP_PYTHON, "")]
+)
+def test_a_message_of_calls_alone_has_the_content_that_the_server_takes(
+    kind: ServerKind, content: str | None
+) -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": []}
+    assert in_dialect(message, dialect_of(kind))["content"] == content
+    assert in_dialect({"role": "user", "content": "x"}, dialect_of(kind))["content"] == "x"
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_counts_come_from_usage_and_are_none_without_it() -> None:
     without = ask(answer()).tokens
     assert (without.prompt, without.cached, without.computed, without.output) == (None,) * 4
     assert without.ideal is None
-    tokens = ask(answer(event({"choices": [], "usage": USAGE}))).tokens
+    tokens = ask(answer(event({"choices": [], "usage": USAGE}), event({"usage": {}}))).tokens
     assert (tokens.prompt, tokens.output, tokens.cached, tokens.computed) == (90, 3, None, None)
 
 

@@ -95,12 +95,11 @@ def stop(name: Name = None) -> None:
 @app.command()
 def logs(name: Name = None, lines: Lines = 40) -> None:
     """Print the last lines that a server wrote."""
-    from edge_agentic.core.jsonio import read_bytes
     from edge_agentic.core.text import one_line
+    from edge_agentic.engine.server_process import log_lines
     from edge_agentic.engine.server_registry import find_kept
 
-    written = read_bytes(find_kept(name).log).decode("utf-8", "replace").split("\n")
-    for line in written[-lines - 1 :]:
+    for line in log_lines(find_kept(name).log)[-lines:]:
         typer.echo(one_line(line))
 
 

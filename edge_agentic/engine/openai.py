@@ -32,7 +32,12 @@ from edge_agentic.engine.openai_answer import (
 from edge_agentic.engine.openai_connection import Exchange, OpenAIConnection
 from edge_agentic.engine.openai_count import PromptCounter
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
-from edge_agentic.engine.openai_events import LAST_EVENT, read_events
+from edge_agentic.engine.openai_events import (
+    LAST_EVENT,
+    MOST_LINES,
+    TooManyLinesError,
+    read_events,
+)
 from edge_agentic.engine.openai_faults import MOST_SAID, Failure, Fault, status_failure
 from edge_agentic.engine.openai_request import RequestWriter
 from edge_agentic.engine.openai_values import as_count, as_object, is_number
@@ -56,7 +61,8 @@ class ServedModel:
     @property
     def public_name(self) -> str:
         """The model's name; of a path only its last part."""
-        return PurePath(self.model).name or self.model
+        name = PurePath(self.model).name or self.model
+        return self.key.hide(name) if self.key else name
 
 
 class OpenAIEngine:
@@ -176,7 +182,8 @@ class OpenAIEngine:
 
     def _parse(self, request: ChatRequest, answer: Answer) -> ParsedAnswer:
         id_prefix = f"call_{self._generations}"
-        parsed = parse_answer(answer, id_prefix=id_prefix)
+        key = self.served.key
+        parsed = parse_answer(answer, id_prefix=id_prefix, hide=key.hide if key else str)
         if not self.served.constrained:
             return parsed
         text = parse(parsed.content, ToolFormat.GENERIC, id_prefix=id_prefix, tools=request.tools)
@@ -232,7 +239,10 @@ def _read_answer(exchange: Exchange) -> Answer:
     last_ns = exchange.marks[-1][1] if exchange.marks else 0
     start = exchange.body.lstrip()[:8]
     if kind.startswith("text/event-stream") or start.startswith((b"data:", b"event:", b":")):
-        answer = merge_events(read_events(exchange.body, exchange.marks))
+        try:
+            answer = merge_events(read_events(exchange.body, exchange.marks))
+        except TooManyLinesError:
+            answer = Answer(failure=Failure(Fault.TOO_LARGE, f"more than {MOST_LINES} lines came"))
     elif (whole := as_object(exchange.body)) is not None:
         answer = merge_whole(whole, last_ns)
     else:

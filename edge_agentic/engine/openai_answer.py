@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -89,7 +89,9 @@ def merge_whole(completion: JsonObject, arrival_ns: int) -> Answer:
     return answer
 
 
-def parse_answer(answer: Answer, *, id_prefix: str) -> ParsedAnswer:
+def parse_answer(
+    answer: Answer, *, id_prefix: str, hide: Callable[[str], str] = str
+) -> ParsedAnswer:
     """The answer in the suite's own shape. No answer raises.
 
     Reasoning that the server left in the text is taken out of it. A call that stands unparsed
@@ -98,15 +100,17 @@ def parse_answer(answer: Answer, *, id_prefix: str) -> ParsedAnswer:
     Args:
         answer: the merged deltas.
         id_prefix: start of the ids of calls that have none of their own.
+        hide: takes out what must not be written down.
     """
-    content, reasoning = join_text(answer.content_parts), join_text(answer.reasoning_parts)
+    content = hide(join_text(answer.content_parts))
+    reasoning = hide(join_text(answer.reasoning_parts))
     text = reasoning + content
     if not reasoning:
         reasoning, content = _split_reasoning(content)
     is_cut = answer.finish_reason == "length" or answer.failure is not None
-    calls, malformed = answer.calls.parse(is_cut=is_cut, id_prefix=id_prefix)
+    calls, malformed = answer.calls.parse(is_cut=is_cut, id_prefix=id_prefix, hide=hide)
     if answer.calls:
-        text += dump_line(answer.calls.verbatim())
+        text += hide(dump_line(answer.calls.verbatim()))
     malformed = malformed or any(mark in content for mark in _CALL_MARKS)
     return ParsedAnswer(content, reasoning or None, calls, malformed, text)
 
@@ -124,9 +128,9 @@ def _parse_all(events: Sequence[Event]) -> Sequence[JsonObject | None]:
 
 
 def _take_chunk(answer: Answer, chunk: JsonObject, arrival_ns: int) -> None:
-    if isinstance(chunk.get("usage"), dict):
+    if chunk.get("usage") and isinstance(chunk["usage"], dict):
         answer.usage = chunk["usage"]
-    if isinstance(chunk.get("timings"), dict):
+    if chunk.get("timings") and isinstance(chunk["timings"], dict):
         answer.timings = chunk["timings"]
     choices = chunk.get("choices")
     for choice in choices if isinstance(choices, list) else ():

@@ -28,8 +28,10 @@ from edge_agentic.engine.openai_body import (
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
 from edge_agentic.engine.openai_faults import Failure, Fault
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 32 << 20
 """Of one response. The longest answers, event by event, take a few MB."""
+MOST_PIECES: Final = 1 << 18
+"""Chunks of one response: more than any model's window has tokens."""
 
 _CONNECT_S: Final = 10.0
 _MOST_IDLE_NS: Final = NS_PER_S
@@ -234,6 +236,8 @@ class OpenAIConnection:
                     return None
                 if len(data) > MOST_BYTES:
                     return Failure(Fault.TOO_LARGE, f"more than {MOST_BYTES >> 20} MiB came")
+                if received.body is not None and len(received.body.pieces) > MOST_PIECES:
+                    return Failure(Fault.TOO_LARGE, f"more than {MOST_PIECES} chunks came")
                 if last_event is not None and not is_done:
                     from_where = max(0, len(data) - len(piece) - len(last_event))
                     if data.find(last_event, from_where) >= 0:

@@ -35,9 +35,7 @@ class PromptCounter:
         """The prompt's tokens; None where the server has no way to tell."""
         body: JsonObject = {
             "model": self._model,
-            "messages": [
-                dict(in_dialect(message, self._dialect.history_reasoning)) for message in messages
-            ],
+            "messages": [in_dialect(message, self._dialect) for message in messages],
             "add_generation_prompt": True,
             **thinking_off(self._dialect),
         }

@@ -13,6 +13,8 @@ from edge_agentic.core.errors import BadInputError, RequirementError
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _API_PATH: Final = "/v1"
+_SECRET: Final = 8
+"""The fewest characters of a key that anyone could want to keep."""
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -60,13 +62,17 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class ApiKey:
-    """The secret that a server asks for. Its value never leaves the request's header."""
+    """What a server asks for. Its value never leaves the request's header, if it is a secret."""
 
     value: str = field(repr=False)
 
     def hide(self, text: str) -> str:
-        """The text without the key: a server may echo it in an error."""
-        return text.replace(self.value, "[API key]")
+        """The text without the key, which a server may echo anywhere in its answers.
+
+        A key of a few characters, such as the `EMPTY` of local servers, is no secret, and stands
+        in honest text.
+        """
+        return text.replace(self.value, "[API key]") if len(self.value) >= _SECRET else text
 
 
 def parse_base_url(text: str) -> Endpoint:

@@ -11,6 +11,14 @@ LAST_EVENT: Final = b"\ndata: [DONE]"
 _DONE: Final = b"[DONE]"
 
 
+MOST_LINES: Final = 1 << 20
+"""Of one stream; an event for each token of the largest window takes half of them."""
+
+
+class TooManyLinesError(Exception):
+    """The stream holds more lines than an answer can need."""
+
+
 class Event(NamedTuple):
     """One event: its name, empty for a plain one; its data; ns after the request."""
 
@@ -28,7 +36,12 @@ def read_events(body: bytes, marks: Sequence[tuple[int, int]]) -> list[Event]:
     Args:
         body: the whole body.
         marks: how many bytes of it had come, and when; ascending.
+
+    Raises:
+        TooManyLinesError: more than `MOST_LINES`, which would take many times their size.
     """
+    if body.count(b"\n") > MOST_LINES:
+        raise TooManyLinesError
     events: list[Event] = []
     name = b""
     data: list[bytes] = []

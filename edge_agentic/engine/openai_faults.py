@@ -131,7 +131,7 @@ def error_failure(payload: JsonObject) -> Failure:
 
 _OVERFLOW: Final = re.compile(
     r"exceed_context|context_length_exceeded|context[ _](?:length|size|window)"
-    r"|max_(?:seq|model|input)_len|maximum input length|prompt is too long",
+    r"|max_(?:seq|model|input)_len|maximum (?:input|model) length|prompt is too long",
     re.IGNORECASE,
 )
 _PROMPT_AND_CONTEXT: Final = tuple(
@@ -140,6 +140,10 @@ _PROMPT_AND_CONTEXT: Final = tuple(
         r"Requested tokens \((?P<prompt>\d+)\) exceed context window of (?P<context>\d+)",
         r"maximum context length (?:is|of) (?P<context>\d+).*?"
         r"\((?P<prompt>\d+) (?:in|from|of) (?:the|your) (?:messages|prompt|input)",
+        r"maximum context length (?:is|of) (?P<context>\d+).*?"
+        r"(?P<prompt>\d+) tokens from the input messages",
+        r"prompt \(length (?P<prompt>\d+)\) is longer than the maximum model length of "
+        r"(?P<context>\d+)",
         r"request \((?P<prompt>\d+) tokens\) exceeds the available context size "
         r"\((?P<context>\d+)",
         r"input \((?P<prompt>\d+) tokens\) is longer than the model's context length "

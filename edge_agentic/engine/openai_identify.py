@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,12 +66,15 @@ def identify(
         if reply.failure is not None and (reply.failure.fault is not Fault.NOT_FOUND or not model):
             raise unusable(endpoint, reply.failure, key)
         entries = _entries(reply.payload)
-        entry = _choose(entries, model, endpoint)
+        entry = _choose(entries, model, endpoint, key.hide if key else str)
         found = kind or _detect(entry, reply, connection, endpoint)
+        context, version, slots = _facts(entry, found, connection, endpoint)
         return Identity(
             found,
             model or as_text(entry.get("id")),
-            *_facts(entry, found, connection, endpoint),
+            context,
+            key.hide(version) if key and version else version,
+            slots,
         )
     finally:
         connection.close()
@@ -119,7 +122,9 @@ def _entries(payload: JsonObject | None) -> list[JsonObject]:
     return _objects(payload.get("data")) if payload else []
 
 
-def _choose(entries: list[JsonObject], model: str | None, endpoint: Endpoint) -> JsonObject:
+def _choose(
+    entries: list[JsonObject], model: str | None, endpoint: Endpoint, hide: Callable[[str], str]
+) -> JsonObject:
     # A name that UTF-8 can't hold could be neither sent nor written down.
     names = [as_text(entry.get("id")) for entry in entries if is_json(entry.get("id"))]
     entries = [entry for entry in entries if is_json(entry.get("id"))]
@@ -129,10 +134,10 @@ def _choose(entries: list[JsonObject], model: str | None, endpoint: Endpoint) ->
         # llama-server serves its one model under any name.
         if not names or (len(names) == 1 and entries[0].get("owned_by") == "llamacpp"):
             return entries[0] if entries else {}
-        raise BadInputError(f"{endpoint.url} serves no {model!r}; it serves {_named(names)}")
+        raise BadInputError(f"{endpoint.url} serves no {model!r}; it serves {hide(_named(names))}")
     if len(names) != 1 or not names[0]:
         raise BadInputError(
-            f"{endpoint.url} serves {_named(names)}; choose one with --served-model"
+            f"{endpoint.url} serves {hide(_named(names))}; choose one with --served-model"
         )
     return entries[0]
 

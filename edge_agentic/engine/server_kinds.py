@@ -52,6 +52,8 @@ class Dialect:
 
     history_reasoning: str | None = None
     """The message field that carries recorded reasoning; None leaves it out."""
+    no_content: str | None = None
+    """What a message of calls alone carries as its content."""
     tool_choice: str | None = "auto"
     """Sent with tools; None leaves it out."""
     parallel_tool_calls: bool | None = None
@@ -122,6 +124,7 @@ _CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
         "reasoning": "reasoning",
         _NONE: None,
     },
+    "no_content": {"empty": "", _NONE: None},
     "tool_choice": {"auto": "auto", _NONE: None},
     "parallel_tool_calls": _SWITCH,
     "token_limit": {
@@ -179,7 +182,14 @@ _KINDS: Final[Mapping[ServerKind, _Facts]] = {
         },
     ),
     ServerKind.LLAMA_CPP_PYTHON: _Facts(
-        Dialect(thinking_off=None, exact=None, no_penalty="repeat_penalty", constraint="grammar"),
+        Dialect(
+            # It refuses a message whose content is null.
+            no_content="",
+            thinking_off=None,
+            exact=None,
+            no_penalty="repeat_penalty",
+            constraint="grammar",
+        ),
         {
             Cause.TOOLS: "start llama_cpp.server with --chat_format chatml-function-calling",
             Cause.REUSE: (
