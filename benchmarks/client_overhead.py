@@ -4,8 +4,8 @@ A mock server answers each turn of a trace as recorded, at chosen delays. Two ru
 command line are compared: one over the whole trace, one over its first conversation. The
 difference in CPU time (user + system, of the process and its children) over the difference in
 turns is the marginal cost of a turn. Added latency is the wall time of a turn beyond the delays
-that the mock was told to keep. Start-up is the wall time of the short run less its turns and gate
-cases at that rate.
+that the mock was told to keep. Start-up is the wall time from the start of the process to the first
+request of the gate: imports, the trace, the probes. Memory is the peak of the largest process.
 
     python benchmarks/client_overhead.py MOCK.py TRACE.jsonl [--repeats 3] [--json]
 """
@@ -37,7 +37,6 @@ class Cost:
     turns: int
     tokens: int
     cpu_s: float
-    wall_s: float
     replay_s: float
     to_first_request_s: float
     peak_rss_mb: float
@@ -120,7 +119,6 @@ def _run(trace: Path, url: str, out: Path) -> Cost:
         file_actions=quiet,
     )
     _, status, usage = os.wait4(pid, 0)
-    wall_s = (time.monotonic_ns() - start_ns) / 1e9
     if status != 0:
         sys.exit(f"error: the run over {trace} exited with {os.waitstatus_to_exitcode(status)}")
     replay = json.loads((out / "summary.json").read_text())["replay"]
@@ -130,7 +128,6 @@ def _run(trace: Path, url: str, out: Path) -> Cost:
         turns=replay["turns"]["issued"],
         tokens=replay["output_tokens"],
         cpu_s=usage.ru_utime + usage.ru_stime,
-        wall_s=wall_s,
         replay_s=replay["duration_s"],
         to_first_request_s=(started - start_ns) / 1e9,
         peak_rss_mb=usage.ru_maxrss / 1024,

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agentic.core.jsonio import dump_line
@@ -82,6 +82,14 @@ CASES: dict[str, tuple[list[Any], list[tuple[str, str, Any]]]] = {
         [fragment(None, "a", "f", ""), fragment(None, None, None, '{"x":1}')],
         [("a", "f", {"x": 1})],
     ),
+    "the same id and name again, without an index, go on": (
+        [fragment(None, "a", "f", '{"x"'), fragment(None, "a", "f", ":1}")],
+        [("a", "f", {"x": 1})],
+    ),
+    "a new id without an index starts a new call": (
+        [fragment(None, "a", "f", "{}"), fragment(None, "b", "f", "{}")],
+        [("a", "f", {}), ("b", "f", {})],
+    ),
     "an index of another type": (
         [
             fragment("0", "a", "f", "{}"),
@@ -125,6 +133,8 @@ def test_calls_are_put_together(deltas: list[Any], expected: list[tuple[str, str
         [{"content": '<tool_call>\n{"name": "f", "arg'}],
         [{"content": "<function=f><parameter=x>1"}],
         [{"content": '[TOOL_CALLS][{"name"'}],
+        [{"content": '<TOOLCALL>[{"name"'}],
+        [{"content": "<|tool_calls_section_begin|>"}],
     ],
 )
 def test_an_attempt_that_is_no_call_is_malformed(deltas: list[Any]) -> None:
@@ -135,6 +145,12 @@ def test_an_attempt_that_is_no_call_is_malformed(deltas: list[Any]) -> None:
 
 def test_one_bad_call_spares_the_others() -> None:
     answer = parsed([fragment(0, "a", "f", "{oops"), fragment(1, "b", "g", "{}")])
+    assert [call.name for call in answer.calls] == ["g"]
+    assert answer.malformed
+
+
+def test_a_call_that_stands_in_the_text_beside_a_good_one_is_malformed() -> None:
+    answer = parsed([{"content": '<tool_call>{"name": "f"'}, fragment(0, "b", "g", "{}")])
     assert [call.name for call in answer.calls] == ["g"]
     assert answer.malformed
 
@@ -214,6 +230,7 @@ CHUNKS = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(CHUNKS | ANYTHING, max_size=5))
 def test_no_stream_raises_and_every_answer_can_be_written_down(chunks: list[Any]) -> None:
     events = [Event(b"", json.dumps(chunk).encode(), 1) for chunk in chunks]

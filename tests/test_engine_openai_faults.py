@@ -7,10 +7,11 @@ import socket
 
 import pytest
 
+from edge_agentic.core.errors import RequirementError
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion
 from edge_agentic.engine.openai import OpenAIEngine, ServedModel
-from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
+from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint, read_api_key
 from edge_agentic.engine.openai_faults import Fault
 from tests.socket_server import (
     DONE,
@@ -207,16 +208,13 @@ def test_a_turn_ends_at_its_deadline_with_what_had_come(
     assert all(arrival < 0.3e9 for arrival in completion.times.arrivals_ns)
 
 
-def test_a_refused_connection_says_where() -> None:
+def test_a_refused_connection_says_so_and_not_where() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     engine = OpenAIEngine(ServedModel(Endpoint("http", "127.0.0.1", port, "/v1"), "m"))
     completion = engine.generate(request())
     assert completion.outcome is Outcome.ENGINE_FAILED
-    assert completion.error == (
-        f"connection_refused: http://127.0.0.1:{port}/v1: Connection refused; "
-        "is the server running?"
-    )
+    assert completion.error == "connection_refused: Connection refused; is the server running?"
 
 
 def test_an_endless_stream_ends_at_the_size_limit() -> None:
@@ -225,7 +223,7 @@ def test_an_endless_stream_ends_at_the_size_limit() -> None:
         engine = OpenAIEngine(ServedModel(server.endpoint, "m"))
         completion = engine.generate(request(60.0))
         engine.close()
-    assert completion.error == "too_large: more than 64 MiB came"
+    assert completion.error == "too_large: more than 32 MiB came"
 
 
 def test_a_line_of_4_mb_is_read() -> None:
@@ -307,8 +305,22 @@ def test_nothing_is_sent_twice() -> None:
             "message": "The input (14429 tokens) is longer than the model's context length "
             "(8192 tokens)."
         },
+        {
+            "error": {
+                "message": "The decoder prompt (length 14429) is longer than the maximum model "
+                "length of 8192."
+            }
+        },
+        {
+            "message": "Requested token count exceeds the model's maximum context length of 8192 "
+            "tokens. You requested a total of 14937 tokens: 14429 tokens from the input messages "
+            "and 508 tokens for the completion."
+        },
     ],
-    ids=["llama-server", "openai", "vllm", "llama-cpp-python", "sglang"],
+    ids=[
+        *("llama-server", "openai", "vllm", "llama-cpp-python", "sglang"),
+        *("vllm-decoder", "sglang-total"),
+    ],
 )
 @pytest.mark.parametrize("status", ["400 Bad Request", "500 Internal Server Error"])
 def test_a_context_overflow_is_one_outcome_in_any_shape(
@@ -318,6 +330,19 @@ def test_a_context_overflow_is_one_outcome_in_any_shape(
     assert completion.outcome is Outcome.CONTEXT_OVERFLOW
     assert completion.tokens.prompt == 14429
     assert completion.error == "context_overflow: 14429 prompt tokens exceed the context of 8192"
+
+
+def test_an_answer_that_does_not_fit_behind_its_prompt_is_told_apart() -> None:
+    said = (
+        "'max_tokens' or 'max_completion_tokens' is too large: 1024. This model's maximum context "
+        "length is 8192 tokens and your request has 7500 input tokens (1024 > 8192 - 7500)."
+    )
+    (completion,) = ask([response(error_body(said), status="400 Bad Request")])
+    assert completion.outcome is Outcome.CONTEXT_OVERFLOW
+    assert completion.tokens.prompt == 7500
+    assert str(completion.error).endswith(
+        "7500 prompt tokens and the answer exceed the context of 8192"
+    )
 
 
 def test_a_context_overflow_may_come_in_the_stream() -> None:
@@ -345,6 +370,54 @@ def test_an_exact_length_is_proved_in_every_turn(
     assert (completion.outcome is Outcome.OK) == (said is None)
 
 
+@pytest.mark.parametrize("as_text", [False, True], ids=["in JSON", "in text"])
+@pytest.mark.parametrize("before", [280, 286])
+def test_no_part_of_a_key_is_left_where_a_long_error_is_cut(before: int, as_text: bool) -> None:
+    said = "x" * before + "sk-very-long-secret"
+    body = said.encode() if as_text else error_body(said)
+    with SocketServer([response(body, status="401 Unauthorized")]) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, "m", key=ApiKey("sk-very-long-secret")))
+        completion = engine.generate(request())
+        engine.close()
+    assert "sk-" not in str(completion.error)
+
+
+def test_a_stream_of_countless_tiny_pieces_is_too_large() -> None:
+    lines = stream([b"data:{}\n" * (1 << 20), b"\n\n"])
+    (completion,) = ask([lines])
+    assert completion.error == "too_large: more than 1048576 lines came"
+    chunks = STREAM_HEAD + b"1\r\nx\r\n" * ((1 << 18) + 1)
+    (completion,) = ask([chunks, Act.CLOSE])
+    assert completion.error == "too_large: more than 262144 chunks came"
+
+
+def test_a_key_that_a_model_repeats_is_not_written_down() -> None:
+    key = ApiKey("sk-secret1234")
+    said = f"the key is {key.value}"
+    call = {
+        "index": 0,
+        "id": key.value,
+        "function": {"name": "f", "arguments": json.dumps({"a": [said]})},
+    }
+    answer = [
+        delta({"reasoning_content": said}),
+        delta({"content": said[:15]}),
+        delta({"content": said[15:]}),
+        delta({"tool_calls": [call]}, "tool_calls"),
+    ]
+    with SocketServer([stream(answer)]) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, key.value, key=key))
+        completion = engine.generate(request())
+        engine.close()
+    assert completion.content == "the key is [API key]"
+    assert completion.tool_calls[0].arguments == {"a": ["the key is [API key]"]}
+    assert key.value not in f"{completion} {engine.describe()}"
+
+
+def test_a_placeholder_for_a_key_is_not_hidden() -> None:
+    assert ApiKey("EMPTY").hide("EMPTY") == "EMPTY"
+
+
 def test_a_key_is_sent_and_never_shown() -> None:
     key = ApiKey("sk-secret")
     echo = response(error_body("Incorrect API key: sk-secret"), status="401 Unauthorized")
@@ -357,3 +430,27 @@ def test_a_key_is_sent_and_never_shown() -> None:
     shown = f"{completion} {engine.describe()} {served}"
     assert "sk-secret" not in shown
     assert "[API key]" in shown
+
+
+@pytest.mark.parametrize("padding", [0, 10, 30, 60, 70, 280, 290])
+@pytest.mark.parametrize("kind", ["page", "event", "no http", "size"])
+def test_no_part_of_a_key_is_left_where_an_answer_is_quoted(kind: str, padding: int) -> None:
+    key = ApiKey("sk-secret1234567890")
+    said = b"y" * padding + key.value.encode() + b" and so on"
+    script: list[Step] = {
+        "page": [response(said, content_type="text/html")],
+        "event": [stream([b"data: " + said + b"\n\n"])],
+        "no http": [said + b"\r\n\r\n", Act.CLOSE],
+        "size": [STREAM_HEAD + said + b"\r\n", Act.CLOSE],
+    }[kind]
+    with SocketServer(script) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, "m", key=key))
+        done = engine.generate(request())
+        engine.close()
+    assert done.error is not None and "sk-s" not in done.error
+
+
+def test_a_key_in_the_place_of_its_variable_is_not_repeated() -> None:
+    with pytest.raises(RequirementError, match="takes the name") as raised:
+        read_api_key("sk-secret1234567890")
+    assert "secret" not in str(raised.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from edge_agentic.run.preflight import check_context
 from edge_agentic.run.server_settings import ServerOptions
 from edge_agentic.run.settings import EngineSettings
 from tests.model_server import Habits, model_server
-from tests.socket_server import Act, SocketServer, response
+from tests.socket_server import Act, SocketServer, delta, response, stream
 
 
 def probe(habits: Habits, kind: ServerKind = ServerKind.VLLM, **more: Any) -> ProbeReport:
@@ -41,7 +42,7 @@ def test_a_good_server_passes_every_probe() -> None:
     ("habits", "name", "note"),
     [
         ({"usage": False}, "usage", "reports no token counts"),
-        ({"cached": False}, "cached_tokens", None),
+        ({"cached": False}, "cached_tokens", "reuses: start vLLM with --enable-prompt-tokens"),
         ({"streams_calls": False}, "streams_calls", "holds calls back"),
         ({"ignores_eos": False}, "exact_length", None),
         ({"repeats": False}, "repeatable", "two answers at temperature 0"),
@@ -92,6 +93,14 @@ def test_an_exact_length_is_refused_where_the_server_ends_early() -> None:
         report.require(force_length=True)
 
 
+def test_what_a_model_writes_past_its_end_is_no_reasoning() -> None:
+    plain = [stream([delta({"content": "yes"}), delta({}, "stop")])]
+    forced = [stream([delta({"content": "yes</think>"}), delta({}, "length")])]
+    with SocketServer(plain, forced, forced, plain, plain) as server:
+        report = run_probes(ServedModel(server.endpoint, "m"))
+    assert report.found("reasoning_off") is True
+
+
 def test_ollama_is_never_asked_for_an_exact_length() -> None:
     habits = Habits()
     report = probe(habits, ServerKind.OLLAMA)
@@ -101,11 +110,11 @@ def test_ollama_is_never_asked_for_an_exact_length() -> None:
 
 
 def test_a_server_that_fails_a_plain_question_is_refused_with_its_words() -> None:
-    answer = response(b'{"error": {"message": "no sk-1 here"}}', status="401 Unauthorized")
+    answer = response(b'{"error": {"message": "no sk-12345 here"}}', status="401 Unauthorized")
     with SocketServer([answer]) as server, pytest.raises(RequirementError) as refused:
-        run_probes(ServedModel(server.endpoint, "m", key=ApiKey("sk-1")))
+        run_probes(ServedModel(server.endpoint, "m", key=ApiKey("sk-12345")))
     assert "--api-key-env" in str(refused.value)
-    assert "sk-1" not in str(refused.value)
+    assert "sk-12345" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +236,7 @@ def test_a_base_url_is_read(text: str, url: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "http://127.0.0.1:0/v1",
         "",
         "localhost:8080",
         "ftp://host/v1",
@@ -288,3 +298,9 @@ def test_a_window_that_is_too_small_is_found_by_the_servers_own_count(
         with pytest.raises(BadInputError, match=r"500 prompt tokens .* start .*\(768 or more\)"):
             check_context(engine, gate.cases, 192, None)
         engine.close()
+
+
+def test_a_model_whose_name_cant_be_written_is_not_served() -> None:
+    served = response(json.dumps({"data": [{"id": "half \ud800 of a pair"}]}).encode())
+    with SocketServer([served]) as server, pytest.raises(BadInputError, match="no model that"):
+        identify(server.endpoint, None, model=None, kind=None)

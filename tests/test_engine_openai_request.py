@@ -15,8 +15,10 @@ from edge_agentic.engine.api import ChatRequest
 from edge_agentic.engine.gbnf import to_gbnf
 from edge_agentic.engine.openai import OpenAIEngine, ServedModel
 from edge_agentic.engine.openai_endpoint import Endpoint
-from edge_agentic.engine.openai_request import RequestWriter
+from edge_agentic.engine.openai_request import RequestWriter, in_dialect
+from edge_agentic.engine.openai_values import as_object
 from edge_agentic.engine.server_kinds import Cause, Dialect, ServerKind, dialect_of, remedy
+from tests.socket_server import SocketServer, response
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -72,6 +74,17 @@ def test_recorded_reasoning_goes_where_the_server_reads_it(
 
 
 @pytest.mark.parametrize(
+    ("kind", "content"), [(ServerKind.LLAMA_SERVER, None), (ServerKind.LLAMA_CPP_PYTHON, "")]
+)
+def test_a_message_of_calls_alone_has_the_content_that_the_server_takes(
+    kind: ServerKind, content: str | None
+) -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": []}
+    assert in_dialect(message, dialect_of(kind))["content"] == content
+    assert in_dialect({"role": "user", "content": "x"}, dialect_of(kind))["content"] == "x"
+
+
+@pytest.mark.parametrize(
     ("kind", "expected"),
     [
         (ServerKind.LLAMA_SERVER, {"ignore_eos": True}),
@@ -101,6 +114,22 @@ def test_an_exact_length_is_asked_for_in_the_servers_words(
 def test_a_setting_of_the_server_can_be_given(override: str, expected: tuple[str, Any]) -> None:
     name, value = expected
     assert getattr(dialect_of(ServerKind.LLAMA_SERVER, [override]), name) == value
+
+
+@pytest.mark.parametrize(
+    "override", ["thinking_off=none", "thinking_off=chat_template_kwargs", "history_reasoning=none"]
+)
+def test_a_prompt_is_counted_as_it_is_asked(override: str) -> None:
+    dialect = dialect_of(ServerKind.VLLM, [override])
+    with SocketServer([response(b'{"count": 7}')]) as server:
+        engine = OpenAIEngine(ServedModel(server.endpoint, "m", ServerKind.VLLM, dialect))
+        assert engine.count_prompt_tokens(MESSAGES, [TOOL]) == 7
+        engine.close()
+    counted, asked = as_object(server.requests[0][1]), body(dialect)
+    assert counted is not None
+    counted.pop("add_generation_prompt")
+    assert counted == {name: asked[name] for name in counted}
+    assert counted.get("chat_template_kwargs") == asked.get("chat_template_kwargs")
 
 
 @pytest.mark.parametrize("override", ["x=1", "tool_choice", "tool_choice=", "token_limit=none"])

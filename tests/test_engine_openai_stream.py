@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_agentic.core.clock import NS_PER_S
@@ -50,6 +51,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
 WHOLE = stream([b": ping\n\n", *(delta({"content": letter}) for letter in TEXT), delta({}, "stop")])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000), max_size=12))
 def test_the_pieces_in_which_a_response_arrives_make_no_difference(cuts: list[int]) -> None:
     received, reads, body = bytearray(), [], None
@@ -70,6 +72,7 @@ def test_the_pieces_in_which_a_response_arrives_make_no_difference(cuts: list[in
     assert arrivals == sorted(arrivals)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_http_chunks_may_split_a_character_or_an_event(sizes: list[int]) -> None:
     body = b"".join(f'data: {{"t":"{letter}"}}\r\n\r\n'.encode() for letter in TEXT)
@@ -146,7 +149,7 @@ def test_counts_come_from_usage_and_are_none_without_it() -> None:
     without = ask(answer()).tokens
     assert (without.prompt, without.cached, without.computed, without.output) == (None,) * 4
     assert without.ideal is None
-    tokens = ask(answer(event({"choices": [], "usage": USAGE}))).tokens
+    tokens = ask(answer(event({"choices": [], "usage": USAGE}), event({"usage": {}}))).tokens
     assert (tokens.prompt, tokens.output, tokens.cached, tokens.computed) == (90, 3, None, None)
 
 
@@ -249,3 +252,28 @@ def test_ideal_tokens_are_what_the_conversation_added() -> None:
         ]
         engine.close()
     assert ideals == [40, 60, 40]
+
+
+def test_a_number_that_no_float_holds_is_unknown() -> None:
+    huge = 10**400
+    done = ask(
+        answer(
+            event(
+                {
+                    "choices": [],
+                    "usage": {"prompt_tokens": huge, "completion_tokens": 10**30},
+                    "timings": {"prompt_ms": huge, "predicted_ms": 5, "prompt_n": huge},
+                }
+            )
+        )
+    )
+    assert (done.outcome, done.tokens.prompt, done.tokens.output) == (Outcome.OK, None, None)
+    assert done.server == {"predicted_ms": 5}
+
+
+def test_an_event_of_a_million_lines_is_joined_in_no_time() -> None:
+    lines = 1_000_000
+    started_s = time.process_time()
+    (whole,) = read_events(b"data: x\n" * lines + b"\n", [(lines * 8 + 1, 1)])
+    assert len(whole.data) == 2 * lines - 1
+    assert time.process_time() - started_s < 10

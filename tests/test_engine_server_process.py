@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -96,12 +98,14 @@ def test_a_server_is_started_and_stopped(settings: ServerSettings, tmp_path: Pat
 
 
 def test_facts_name_neither_paths_nor_the_port(settings: ServerSettings, tmp_path: Path) -> None:
-    server = start(settings, tmp_path)
+    words = ("--chat-template-file", f"{tmp_path}/a.jinja", f"--lora={tmp_path}/b.gguf", "--x=1/2")
+    server = start(replace(settings, extra=words), tmp_path)
     server.close()
     facts = str(server.started.to_json())
     assert str(server.started.endpoint.port) not in facts
     assert str(tmp_path) not in facts
     assert "model.gguf" in facts
+    assert "'a.jinja', '--lora=b.gguf', '--x=1/2'" in facts
 
 
 def test_a_server_that_loads_is_waited_for(
@@ -199,10 +203,20 @@ def test_a_kept_server_outlives_its_owner_until_it_is_stopped(
 
 def test_a_record_of_another_process_is_forgotten(tmp_path: Path) -> None:
     record = tmp_path / "llama-server-1.json"
-    record.write_text(f'{{"url": "u", "log": "l", "guard_pid": {os.getpid()}, "started_s": 12.5}}')
+    record.write_text(
+        f'{{"url": "u", "log": "l", "guard_pid": {os.getpid()}, "guard_start": "b:1"}}'
+    )
     (tmp_path / "damaged.json").write_text("{")
     assert kept_servers(tmp_path) == []
     assert not record.exists()
+
+
+@pytest.mark.parametrize("pid", [-1, 0, 10**30])
+def test_a_damaged_record_is_forgotten(tmp_path: Path, pid: int) -> None:
+    record = {"url": "u", "log": "l", "guard_pid": pid, "guard_start": "b:1"}
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    (tmp_path / "b.json").mkdir()
+    assert kept_servers(tmp_path) == []
 
 
 def test_a_missing_program_or_model_is_refused_before_anything_starts(
@@ -231,30 +245,38 @@ def test_a_link_to_an_interpreter_stays_one(tmp_path: Path) -> None:
             "--batch-size 512 --ubatch-size 256 --n-gpu-layers all --threads 2 --seed 42 --x",
         ),
         (
+            ServerKind.LLAMA_CPP_PYTHON,
+            "python",
+            "-m llama_cpp.server --host 127.0.0.1 --port 9 --model {model} --n_ctx 4096 "
+            "--n_batch 512 --n_ubatch 256 --n_gpu_layers -1 --n_threads 2 --seed 42 "
+            "--logits_all false --interrupt_requests false --x",
+        ),
+        (
             ServerKind.VLLM,
             "vllm",
             "serve {model} --host 127.0.0.1 --port 9 --enable-prefix-caching "
-            "--enable-auto-tool-choice --max-model-len 4096 --max-num-seqs 2 --seed 42 --x",
+            "--enable-prompt-tokens-details --max-model-len 4096 --max-num-seqs 2 --seed 42 --x",
         ),
         (
             ServerKind.SGLANG,
             "python",
             "-m sglang.launch_server --model-path {model} --host 127.0.0.1 --port 9 "
-            "--context-length 4096 --max-running-requests 2 --random-seed 42 --x",
+            "--enable-cache-report --context-length 4096 --max-running-requests 2 "
+            "--random-seed 42 --x",
         ),
         (
             ServerKind.TRTLLM_EDGE,
             "tensorrt-edgellm-serve",
-            "{model} --port 9 --enable-auto-tool-choice --enable-context-reuse "
-            "--enable-in-flight-batching --max-input-len 4096 --max-kv-cache-capacity 5120 "
-            "--max-batch-size 2 --x",
+            "{model} --host 127.0.0.1 --port 9 --enable-auto-tool-choice "
+            "--enable-context-reuse --enable-in-flight-batching --max-input-len 4096 "
+            "--max-kv-cache-capacity 5120 --max-batch-size 2 --x",
         ),
         (
             ServerKind.TRTLLM_EDGE,
             "edgellm",
-            "serve {model} --port 9 --enable-auto-tool-choice --enable-context-reuse "
-            "--enable-in-flight-batching --max-input-len 4096 --max-kv-cache-capacity 5120 "
-            "--max-batch-size 2 --x",
+            "serve {model} --host 127.0.0.1 --port 9 --enable-auto-tool-choice "
+            "--enable-context-reuse --enable-in-flight-batching --max-input-len 4096 "
+            "--max-kv-cache-capacity 5120 --max-batch-size 2 --x",
         ),
     ],
 )
@@ -264,3 +286,18 @@ def test_command_lines_follow_each_servers_documentation(
     sizes = ServerSettings(settings.model, 4096, 512, 256, -1, 2, slots=2, extra=("--x",))
     words = command_line(kind, program, 9, sizes)
     assert words == [program, *expected.format(model=settings.model).split()]
+
+
+@pytest.mark.parametrize(
+    ("extra", "chooses"),
+    [
+        (("--tool-call-parser", "hermes"), True),
+        (("--tool-call-parser=hermes",), True),
+        ((), False),
+    ],
+)
+def test_vllm_is_told_to_choose_tools_only_beside_the_models_parser(
+    settings: ServerSettings, extra: tuple[str, ...], chooses: bool
+) -> None:
+    words = command_line(ServerKind.VLLM, "vllm", 9, replace(settings, extra=extra))
+    assert ("--enable-auto-tool-choice" in words) == chooses

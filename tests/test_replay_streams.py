@@ -49,6 +49,28 @@ class Endless(ScriptedEngine):
         self.closed.set()
 
 
+class Reopening(Endless):
+    """Is about to ask when it is closed: the question goes out all the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closings = 0
+        self.first_close = threading.Event()
+        self.asks = threading.Event()
+
+    def generate(self, request: ChatRequest) -> Completion:
+        if not request.request_id.endswith("/1"):
+            self.asks.set()
+            assert self.first_close.wait(WAIT_S)
+        return super().generate(request)
+
+    def close(self) -> None:
+        self.closings += 1
+        self.first_close.set()
+        if self.closings > 1:
+            super().close()
+
+
 class Broken(ScriptedEngine):
     def __init__(self) -> None:
         super().__init__(lambda _: None, source="test")
@@ -86,6 +108,15 @@ def test_closing_ends_every_stream_without_waiting_for_answers(pack: TracePack) 
     records.close()
     assert all(engine.closed.is_set() for engine in engines)
     assert not [thread for thread in threading.enumerate() if "stream" in thread.name]
+
+
+def test_an_engine_that_asks_after_it_was_closed_is_closed_again(pack: TracePack) -> None:
+    engine = Reopening()
+    records = play_at_once(ReplayPlan(pack, LIMITS), [engine])
+    next(records)
+    assert engine.asks.wait(WAIT_S)
+    records.close()
+    assert engine.closings > 1
 
 
 def test_what_breaks_one_stream_is_raised_and_ends_the_others(pack: TracePack) -> None:

@@ -33,6 +33,11 @@ LOOKUP = DraftSettings(DraftKind.LOOKUP)
         ({"kind": EngineKind.OPENAI}, "give the server's address: --base-url"),
         ({"kind": EngineKind.OPENAI, "model": "m", "server": URL}, "use --served-model"),
         ({"kind": EngineKind.OPENAI, "server": URL, "threads": 1}, "--threads belongs to"),
+        (
+            {"kind": EngineKind.OPENAI, "server": URL, "context_tokens": 1},
+            "one that starts a server",
+        ),
+        ({"kind": EngineKind.VLLM, "model": "m", "gpu_layers": 1}, "--gpu-layers belongs to"),
         ({"kind": EngineKind.LLAMA_SERVER}, "give the model to be served: --model"),
         ({"kind": EngineKind.VLLM, "model": "m", "server": URL}, "--base-url belongs to"),
         ({"model": "m.gguf", "server": URL}, "--base-url belongs to --engine openai"),

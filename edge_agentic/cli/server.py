@@ -21,6 +21,7 @@ Name = Annotated[
     str | None, typer.Argument(help="As 'server list' shows it. [default: the only one]")
 ]
 Program = Annotated[EngineKind, typer.Option("--engine", help="Which server.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 Lines = Annotated[int, typer.Option(min=1, help="How many of the last lines.")]
 
 
@@ -33,9 +34,11 @@ def start(
     gpu_layers: options.GpuLayers = None,
     server_bin: options.ServerBin = None,
     server_arg: options.ServerArg = None,
+    json: AsJson = False,
 ) -> None:
     """Start a server with the device profile's settings; it stays until 'server stop'."""
     from edge_agentic.core.errors import BadInputError
+    from edge_agentic.core.jsonio import dump_pretty
     from edge_agentic.device.profile import load_profile
     from edge_agentic.engine.server_process import ManagedServer
     from edge_agentic.engine.server_registry import remember
@@ -62,15 +65,20 @@ def start(
         server.keep()
     finally:
         server.close()
-    typer.echo(_line(kept))
+    typer.echo(dump_pretty(kept.to_json()) if json else _line(kept), nl=not json)
 
 
 @app.command("list")
-def list_servers() -> None:
+def list_servers(json: AsJson = False) -> None:
     """Show the servers that were left running: name and base URL."""
+    from edge_agentic.core.jsonio import dump_pretty
     from edge_agentic.engine.server_registry import kept_servers
 
-    for kept in kept_servers():
+    running = kept_servers()
+    if json:
+        typer.echo(dump_pretty([kept.to_json() for kept in running]), nl=False)
+        return
+    for kept in running:
         typer.echo(_line(kept))
 
 
@@ -87,12 +95,11 @@ def stop(name: Name = None) -> None:
 @app.command()
 def logs(name: Name = None, lines: Lines = 40) -> None:
     """Print the last lines that a server wrote."""
-    from edge_agentic.core.jsonio import read_bytes
     from edge_agentic.core.text import one_line
+    from edge_agentic.engine.server_process import log_lines
     from edge_agentic.engine.server_registry import find_kept
 
-    written = read_bytes(find_kept(name).log).decode("utf-8", "replace").split("\n")
-    for line in written[-lines - 1 :]:
+    for line in log_lines(find_kept(name).log)[-lines:]:
         typer.echo(one_line(line))
 
 

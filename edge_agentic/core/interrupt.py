@@ -9,6 +9,7 @@ stop a tool) takes milliseconds and must not be cut short.
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -39,8 +40,12 @@ def interruptible() -> Iterator[None]:
 def deferred() -> Iterator[None]:
     """Within the block nothing is interrupted; what came meanwhile is raised at its end.
 
-    For work that would leave half a directory behind.
+    For work that would leave half a directory behind. Signals interrupt the main thread alone, so
+    in any other there is nothing to defer: whoever is interrupted waits for its threads.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = _State.pending
     _State.deferred += 1
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -33,10 +32,15 @@ from edge_agentic.engine.openai_answer import (
 from edge_agentic.engine.openai_connection import Exchange, OpenAIConnection
 from edge_agentic.engine.openai_count import PromptCounter
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
-from edge_agentic.engine.openai_events import LAST_EVENT, read_events
-from edge_agentic.engine.openai_faults import Failure, Fault, status_failure
+from edge_agentic.engine.openai_events import (
+    LAST_EVENT,
+    MOST_LINES,
+    TooManyLinesError,
+    read_events,
+)
+from edge_agentic.engine.openai_faults import MOST_SAID, Failure, Fault, status_failure
 from edge_agentic.engine.openai_request import RequestWriter
-from edge_agentic.engine.openai_values import as_count, as_object
+from edge_agentic.engine.openai_values import as_count, as_object, is_number
 from edge_agentic.engine.server_kinds import Dialect, ServerKind
 
 _REPORTED: Final = ("prompt_ms", "predicted_ms", "prompt_n", "predicted_n", "cache_n", "draft_n")
@@ -57,7 +61,8 @@ class ServedModel:
     @property
     def public_name(self) -> str:
         """The model's name; of a path only its last part."""
-        return PurePath(self.model).name or self.model
+        name = PurePath(self.model).name or self.model
+        return self.key.hide(name) if self.key else name
 
 
 class OpenAIEngine:
@@ -171,13 +176,14 @@ class OpenAIEngine:
             reasoning=parsed.reasoning,
             tool_calls=parsed.calls,
             malformed=parsed.malformed,
-            error=None if failure is None else self._public(str(failure)),
+            error=None if failure is None else failure.told(self.served.key),
             server=_server_report(answer),
         )
 
     def _parse(self, request: ChatRequest, answer: Answer) -> ParsedAnswer:
         id_prefix = f"call_{self._generations}"
-        parsed = parse_answer(answer, id_prefix=id_prefix)
+        key = self.served.key
+        parsed = parse_answer(answer, id_prefix=id_prefix, hide=key.hide if key else str)
         if not self.served.constrained:
             return parsed
         text = parse(parsed.content, ToolFormat.GENERIC, id_prefix=id_prefix, tools=request.tools)
@@ -221,9 +227,6 @@ class OpenAIEngine:
         if completion.outcome is Outcome.OK and prompt is not None:
             self._previous = {request.conversation_id: (request.messages, prompt)}
 
-    def _public(self, text: str) -> str:
-        return self.served.key.hide(text) if self.served.key else text
-
 
 def _read_answer(exchange: Exchange) -> Answer:
     """What the response holds; the first thing that is wrong with it is the answer's failure."""
@@ -236,11 +239,14 @@ def _read_answer(exchange: Exchange) -> Answer:
     last_ns = exchange.marks[-1][1] if exchange.marks else 0
     start = exchange.body.lstrip()[:8]
     if kind.startswith("text/event-stream") or start.startswith((b"data:", b"event:", b":")):
-        answer = merge_events(read_events(exchange.body, exchange.marks))
+        try:
+            answer = merge_events(read_events(exchange.body, exchange.marks))
+        except TooManyLinesError:
+            answer = Answer(failure=Failure(Fault.TOO_LARGE, f"more than {MOST_LINES} lines came"))
     elif (whole := as_object(exchange.body)) is not None:
         answer = merge_whole(whole, last_ns)
     else:
-        shown = exchange.body[:80].decode("utf-8", "replace")
+        shown = exchange.body[:MOST_SAID].decode("utf-8", "replace")
         detail = f"content type {kind[:60] or 'unknown'!r}, starts {shown!r}"
         answer = Answer(failure=Failure(Fault.NOT_EVENTS, detail))
     # A stream that was cut is first of all cut: what that did to its last event is no news.
@@ -279,9 +285,6 @@ def _finish_reason(answer: Answer, has_calls: bool) -> FinishReason:
 def _server_report(answer: Answer) -> JsonObject | None:
     """The server's own times and counts, as it named them; finite numbers only."""
     report: dict[str, Any] = {
-        name: answer.timings[name]
-        for name in _REPORTED
-        if isinstance(answer.timings.get(name), (int, float))
-        and math.isfinite(answer.timings[name])
+        name: answer.timings[name] for name in _REPORTED if is_number(answer.timings.get(name))
     }
     return report or None

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from edge_agentic.chat.tool_calls import call_starts
+from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import ToolCall
 from edge_agentic.engine.openai_calls import StreamedCalls
 from edge_agentic.engine.openai_events import Event
-from edge_agentic.engine.openai_faults import Failure, Fault, error_failure
+from edge_agentic.engine.openai_faults import MOST_SAID, Failure, Fault, error_failure
 from edge_agentic.engine.openai_values import as_count, as_object, join_text
 
 _THINK, _END_THINK = "<think>", "</think>"
-_CALL_MARKS: Final = (
-    "<tool_call>",
-    "<function=",
-    "[TOOL_CALLS]",
-    "<|python_tag|>",
-    "<|tool_call",
+_CALL_MARKS: Final = frozenset(
+    start
+    for tool_format in ToolFormat
+    for start in call_starts(tool_format)
+    if any(map(str.isalpha, start))
 )
-"""Starts of calls in text. In a server's `content` they mean a call that it could not parse."""
+"""Starts of calls in text. In a server's `content` they mean a call that it could not parse.
+Bare brackets are not among them: they start other JSON as well."""
 
 
 @dataclass
@@ -59,7 +61,7 @@ def merge_events(events: Sequence[Event]) -> Answer:
     chunks = _parse_all(events)
     for event, chunk in zip(events, chunks, strict=True):
         if chunk is None:
-            shown = event.data[:80].decode("utf-8", "replace")
+            shown = event.data[:MOST_SAID].decode("utf-8", "replace")
             answer.failure = Failure(Fault.BAD_EVENT, f"no JSON object: {shown!r}")
         elif event.name == b"error" or chunk.get("error") or chunk.get("object") == "error":
             answer.failure = error_failure(chunk)
@@ -87,7 +89,9 @@ def merge_whole(completion: JsonObject, arrival_ns: int) -> Answer:
     return answer
 
 
-def parse_answer(answer: Answer, *, id_prefix: str) -> ParsedAnswer:
+def parse_answer(
+    answer: Answer, *, id_prefix: str, hide: Callable[[str], str] = str
+) -> ParsedAnswer:
     """The answer in the suite's own shape. No answer raises.
 
     Reasoning that the server left in the text is taken out of it. A call that stands unparsed
@@ -96,17 +100,18 @@ def parse_answer(answer: Answer, *, id_prefix: str) -> ParsedAnswer:
     Args:
         answer: the merged deltas.
         id_prefix: start of the ids of calls that have none of their own.
+        hide: takes out what must not be written down.
     """
-    content, reasoning = join_text(answer.content_parts), join_text(answer.reasoning_parts)
+    content = hide(join_text(answer.content_parts))
+    reasoning = hide(join_text(answer.reasoning_parts))
     text = reasoning + content
     if not reasoning:
         reasoning, content = _split_reasoning(content)
     is_cut = answer.finish_reason == "length" or answer.failure is not None
-    calls, malformed = answer.calls.parse(is_cut=is_cut, id_prefix=id_prefix)
+    calls, malformed = answer.calls.parse(is_cut=is_cut, id_prefix=id_prefix, hide=hide)
     if answer.calls:
-        text += dump_line(answer.calls.verbatim())
-    else:
-        malformed = any(mark in content for mark in _CALL_MARKS)
+        text += hide(dump_line(answer.calls.verbatim()))
+    malformed = malformed or any(mark in content for mark in _CALL_MARKS)
     return ParsedAnswer(content, reasoning or None, calls, malformed, text)
 
 
@@ -123,9 +128,9 @@ def _parse_all(events: Sequence[Event]) -> Sequence[JsonObject | None]:
 
 
 def _take_chunk(answer: Answer, chunk: JsonObject, arrival_ns: int) -> None:
-    if isinstance(chunk.get("usage"), dict):
+    if chunk.get("usage") and isinstance(chunk["usage"], dict):
         answer.usage = chunk["usage"]
-    if isinstance(chunk.get("timings"), dict):
+    if chunk.get("timings") and isinstance(chunk["timings"], dict):
         answer.timings = chunk["timings"]
     choices = chunk.get("choices")
     for choice in choices if isinstance(choices, list) else ():

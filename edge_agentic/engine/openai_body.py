@@ -11,6 +11,8 @@ _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: [^\r\n]*)?\r?\n")
 _SIZE_LINE: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _MOST_HEAD_BYTES: Final = 64 * 1024
 _MOST_SIZE_LINE_BYTES: Final = 1024
+_MOST_SHOWN: Final = 1024
+"""More than a message holds: a key in it must be found before the message is cut."""
 
 
 class NotHttpError(Exception):
@@ -66,11 +68,13 @@ def read_head(received: bytearray, start: int) -> Head | None:
             if len(received) >= limit:
                 raise NotHttpError("the response's head does not end")
             if len(received) - start >= 9 and not received.startswith(b"HTTP/1.", start):
-                raise NotHttpError(f"not HTTP/1.1: {bytes(received[start : start + 40])!r}")
+                raise NotHttpError(
+                    f"not HTTP/1.1: {bytes(received[start : start + _MOST_SHOWN])!r}"
+                )
             return None
         line = _STATUS_LINE.match(received, start)
         if line is None:
-            raise NotHttpError(f"not HTTP/1.1: {bytes(received[start : start + 40])!r}")
+            raise NotHttpError(f"not HTTP/1.1: {bytes(received[start : start + _MOST_SHOWN])!r}")
         status = int(line[2])
         if status >= 200:
             break
@@ -186,7 +190,7 @@ class _ChunkedBody:
         """Refuse what can't become the first line of a chunk, whatever follows."""
         limit = self._position + _MOST_SIZE_LINE_BYTES
         if received.find(b"\n", self._position, limit) >= 0 or len(received) >= limit:
-            shown = bytes(received[self._position : self._position + 40])
+            shown = bytes(received[self._position : self._position + _MOST_SHOWN])
             raise NotHttpError(f"a chunk whose size is no number: {shown!r}")
 
     def _pass_trailers(self, received: bytearray, start: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,6 @@ class StreamedCalls:
     """The calls of one answer, in the order in which they began."""
 
     def __init__(self) -> None:
-        self.argument_fragments = 0
-        """How many fragments carried arguments: one a call where a server holds calls back."""
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
 
@@ -52,10 +50,11 @@ class StreamedCalls:
         if not isinstance(arguments, str) or not arguments:
             return bool(name and isinstance(name, str))
         call.arguments.append(arguments)
-        self.argument_fragments += 1
         return True
 
-    def parse(self, *, is_cut: bool, id_prefix: str) -> tuple[tuple[ToolCall, ...], bool]:
+    def parse(
+        self, *, is_cut: bool, id_prefix: str, hide: Callable[[str], str] = str
+    ) -> tuple[tuple[ToolCall, ...], bool]:
         """The calls, and whether some attempt was none. No fragments raise.
 
         Nothing at all for arguments is a call without any. A call without a name, or whose
@@ -65,18 +64,19 @@ class StreamedCalls:
         Args:
             is_cut: the answer ended at its token limit or broke off.
             id_prefix: start of the ids of calls that have none of their own, or another's.
+            hide: takes out what must not be written down.
         """
         parsed: list[ToolCall] = []
         taken: set[str] = set()
         for number, partial in enumerate(self._calls):
-            name, text = join_text([partial.name]), join_text(partial.arguments)
+            name, text = hide(join_text([partial.name])), hide(join_text(partial.arguments))
             arguments = as_object(text) if text.strip() else {}
             if arguments is not None and not is_json(arguments):
                 arguments = None
             is_truncated = arguments is None and is_cut and partial is self._calls[-1]
             if not name or (arguments is None and not is_truncated):
                 continue
-            call_id = join_text([partial.id])
+            call_id = hide(join_text([partial.id]))
             if not call_id or call_id in taken:
                 call_id = f"{id_prefix}_{number}"
             taken.add(call_id)
@@ -94,7 +94,7 @@ class StreamedCalls:
         """The call that a fragment belongs to.
 
         A new id or another name under an index already used starts a new call: some servers
-        give every call index 0. So does a name without an index.
+        give every call index 0. So does a name without an index, unless the id is the same.
         """
         if index is not None:
             call = self._by_index.get(index)
@@ -104,7 +104,7 @@ class StreamedCalls:
             is_new = (
                 (call_id and call.id and call_id != call.id)
                 or (name and call.name and name != call.name)
-                or (index is None and name and call.name)
+                or (index is None and name and call.name and not (call_id and call_id == call.id))
             )
             if not is_new:
                 return call

@@ -28,8 +28,10 @@ from edge_agentic.engine.openai_body import (
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
 from edge_agentic.engine.openai_faults import Failure, Fault
 
-MOST_BYTES: Final = 64 << 20
+MOST_BYTES: Final = 32 << 20
 """Of one response. The longest answers, event by event, take a few MB."""
+MOST_PIECES: Final = 1 << 18
+"""Chunks of one response: more than any model's window has tokens."""
 
 _CONNECT_S: Final = 10.0
 _MOST_IDLE_NS: Final = NS_PER_S
@@ -54,6 +56,7 @@ class Exchange:
     marks: Sequence[tuple[int, int]] = ()
     """How many bytes of the body had come, and when, ns after `issued_ns`."""
     failure: Failure | None = None
+    """Never names the server's address: it goes into the journal."""
 
 
 @dataclass
@@ -149,22 +152,18 @@ class OpenAIConnection:
         try:
             connection = self._connect(timeout_s)
         except TimeoutError:
-            return Failure(
-                Fault.REFUSED, f"{self._endpoint.url} does not answer within {timeout_s:g} s"
-            )
+            return Failure(Fault.REFUSED, f"no connection within {timeout_s:g} s")
         except ssl.SSLCertVerificationError as error:
             return Failure(
                 Fault.REFUSED,
-                f"{self._endpoint.url}: its certificate is not trusted ({error.verify_message}); "
+                f"the server's certificate is not trusted ({_reason(error)}); "
                 "the environment variable SSL_CERT_FILE can name another authority's",
             )
         except ssl.SSLError as error:
-            return Failure(
-                Fault.REFUSED, f"{self._endpoint.url}: TLS failed ({error.reason or error})"
-            )
+            return Failure(Fault.REFUSED, f"TLS failed ({error.reason or error})")
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            return Failure(Fault.REFUSED, f"{self._endpoint.url}: {reason}; is the server running?")
+            return Failure(Fault.REFUSED, f"{reason}; is the server running?")
         self._socket = connection
         return connection
 
@@ -197,7 +196,7 @@ class OpenAIConnection:
             failure = self._receive(connection, received, deadline_ns, last_event)
         exchange = self._settle(issued_ns, received, failure)
         if last_event is not None:
-            self._keep_or_close()
+            self._keep_or_close(exchange)
         return exchange
 
     def _send(
@@ -237,6 +236,8 @@ class OpenAIConnection:
                     return None
                 if len(data) > MOST_BYTES:
                     return Failure(Fault.TOO_LARGE, f"more than {MOST_BYTES >> 20} MiB came")
+                if received.body is not None and len(received.body.pieces) > MOST_PIECES:
+                    return Failure(Fault.TOO_LARGE, f"more than {MOST_PIECES} chunks came")
                 if last_event is not None and not is_done:
                     from_where = max(0, len(data) - len(piece) - len(last_event))
                     if data.find(last_event, from_where) >= 0:
@@ -285,13 +286,14 @@ class OpenAIConnection:
         marks = [(count, at_ns - issued_ns) for count, at_ns in body_marks(received.reads, pieces)]
         return Exchange(issued_ns, head, body_bytes(received.data, pieces), marks, failure)
 
-    def _keep_or_close(self) -> None:
+    def _keep_or_close(self, exchange: Exchange) -> None:
         """After a streamed answer: close what the server is about to close itself."""
         if self._socket is None:
             return
-        if self._keeps is None:
+        # A refusal is not streamed, and tells nothing of what happens after an answer.
+        if self._keeps is None and exchange.head is not None and exchange.head.status == 200:
             self._keeps = not select.select([self._socket], [], [], _CLOSES_WITHIN_S)[0]
-        if not self._keeps:
+        if self._keeps is False:
             self.close()
 
     def _left_s(self, deadline_ns: int | None) -> float | None:
@@ -301,6 +303,11 @@ class OpenAIConnection:
         if left_ns <= 0:
             raise TimeoutError
         return left_ns / NS_PER_S
+
+
+def _reason(error: ssl.SSLCertVerificationError) -> str:
+    """Why a certificate is not trusted, without the address that may follow a comma."""
+    return error.verify_message.partition(",")[0]
 
 
 def _late(reads: Sequence[tuple[int, int]]) -> Failure:

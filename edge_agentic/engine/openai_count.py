@@ -9,7 +9,7 @@ from edge_agentic.core.jsonio import JsonObject, dump_line
 from edge_agentic.core.messages import Message, ToolSpec
 from edge_agentic.engine.openai_connection import OpenAIConnection
 from edge_agentic.engine.openai_endpoint import Endpoint
-from edge_agentic.engine.openai_request import in_dialect
+from edge_agentic.engine.openai_request import in_dialect, thinking_off
 from edge_agentic.engine.openai_values import as_count, as_object
 from edge_agentic.engine.server_kinds import Dialect, ServerKind
 
@@ -35,11 +35,9 @@ class PromptCounter:
         """The prompt's tokens; None where the server has no way to tell."""
         body: JsonObject = {
             "model": self._model,
-            "messages": [
-                dict(in_dialect(message, self._dialect.history_reasoning)) for message in messages
-            ],
+            "messages": [in_dialect(message, self._dialect) for message in messages],
             "add_generation_prompt": True,
-            "chat_template_kwargs": {"enable_thinking": False},
+            **thinking_off(self._dialect),
         }
         if tools:
             body["tools"] = list(tools)

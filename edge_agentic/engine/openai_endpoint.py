@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ from edge_agentic.core.errors import BadInputError, RequirementError
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _API_PATH: Final = "/v1"
+_SECRET: Final = 8
+"""The fewest characters of a key that anyone could want to keep."""
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -58,13 +62,17 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class ApiKey:
-    """The secret that a server asks for. Its value never leaves the request's header."""
+    """What a server asks for. Its value never leaves the request's header, if it is a secret."""
 
     value: str = field(repr=False)
 
     def hide(self, text: str) -> str:
-        """The text without the key: a server may echo it in an error."""
-        return text.replace(self.value, "[API key]")
+        """The text without the key, which a server may echo anywhere in its answers.
+
+        A key of a few characters, such as the `EMPTY` of local servers, is no secret, and stands
+        in honest text.
+        """
+        return text.replace(self.value, "[API key]") if len(self.value) >= _SECRET else text
 
 
 def parse_base_url(text: str) -> Endpoint:
@@ -85,6 +93,8 @@ def parse_base_url(text: str) -> Endpoint:
         raise BadInputError("--base-url holds a user or password; use --api-key-env for a key")
     if parts.query or parts.fragment:
         raise BadInputError(f"--base-url {text!r}: leave out what follows the path")
+    if port == 0:
+        raise BadInputError(f"--base-url {text!r}: no server listens on port 0")
     path = parts.path.rstrip("/") or _API_PATH
     if any(character.isspace() or not character.isprintable() for character in text):
         raise BadInputError(f"--base-url {text!r}: holds a space or a control character")
@@ -101,6 +111,9 @@ def read_api_key(variable: str | None) -> ApiKey | None:
     """
     if variable is None:
         return None
+    if not _VARIABLE.fullmatch(variable):
+        # Not repeated: it may be the key itself.
+        raise RequirementError("--api-key-env takes the name of an environment variable")
     value = os.environ.get(variable, "").strip()
     if not value:
         raise RequirementError(f"--api-key-env: the environment variable {variable} is not set")

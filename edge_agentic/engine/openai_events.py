@@ -11,6 +11,14 @@ LAST_EVENT: Final = b"\ndata: [DONE]"
 _DONE: Final = b"[DONE]"
 
 
+MOST_LINES: Final = 1 << 20
+"""Of one stream; an event for each token of the largest window takes half of them."""
+
+
+class TooManyLinesError(Exception):
+    """The stream holds more lines than an answer can need."""
+
+
 class Event(NamedTuple):
     """One event: its name, empty for a plain one; its data; ns after the request."""
 
@@ -28,9 +36,15 @@ def read_events(body: bytes, marks: Sequence[tuple[int, int]]) -> list[Event]:
     Args:
         body: the whole body.
         marks: how many bytes of it had come, and when; ascending.
+
+    Raises:
+        TooManyLinesError: more than `MOST_LINES`, which would take many times their size.
     """
+    if body.count(b"\n") > MOST_LINES:
+        raise TooManyLinesError
     events: list[Event] = []
-    name, data = b"", b""
+    name = b""
+    data: list[bytes] = []
     end, arrival_ns = 0, 0
     upcoming = iter(marks)
     arrived, at_ns = next(upcoming, (len(body), 0))
@@ -42,16 +56,18 @@ def read_events(body: bytes, marks: Sequence[tuple[int, int]]) -> list[Event]:
             while arrived < end and (following := next(upcoming, None)):
                 arrived, at_ns = following
             arrival_ns = at_ns
-            value = line[6:] if line.startswith(b"data: ") else line[5:]
-            data = data + b"\n" + value if data else value
+            data.append(line[6:] if line.startswith(b"data: ") else line[5:])
         elif line.startswith(b"event:"):
             name = line[6:].strip()
         elif not line:
-            if data == _DONE:
+            # Joined here: growing one text line by line takes time by the square of its length.
+            whole = b"\n".join(data)
+            if whole == _DONE:
                 return events
-            if data:
-                events.append(Event(name, data, arrival_ns))
-            name, data = b"", b""
-    if data and data != _DONE:
-        events.append(Event(name, data, arrival_ns))
+            if whole:
+                events.append(Event(name, whole, arrival_ns))
+            name, data = b"", []
+    whole = b"\n".join(data)
+    if whole and whole != _DONE:
+        events.append(Event(name, whole, arrival_ns))
     return events

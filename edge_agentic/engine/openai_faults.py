@@ -12,9 +12,12 @@ from typing import Any, Final
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.core.text import one_line
+from edge_agentic.engine.openai_endpoint import ApiKey
 from edge_agentic.engine.openai_values import as_count, as_object, as_text
 
 _MOST_CHARACTERS: Final = 300
+MOST_SAID: Final = 4096
+"""Of what a server said: more than is shown, as the key must be hidden before the cut."""
 
 
 class Fault(str, Enum):
@@ -79,9 +82,9 @@ class Failure:
     detail: str
     prompt_tokens: int | None = None
 
-    def __str__(self) -> str:
-        """One line that starts with the fault's word."""
-        detail = one_line(self.detail)
+    def told(self, key: ApiKey | None) -> str:
+        """One line that starts with the fault's word, without the key, which a server may echo."""
+        detail = one_line(self.detail if key is None else key.hide(self.detail))
         if len(detail) > _MOST_CHARACTERS:
             detail = f"{detail[:_MOST_CHARACTERS]}…"
         return f"{self.fault.value}: {detail}" if detail else self.fault.value
@@ -96,7 +99,7 @@ def status_failure(status: int, headers: Mapping[str, str], body: bytes) -> Fail
         failure = error_failure(payload)
         if failure.fault is Fault.CONTEXT_OVERFLOW:
             return failure
-    said = _first_text(payload) or body[:_MOST_CHARACTERS].decode("utf-8", "replace")
+    said = _first_text(payload) or body[:MOST_SAID].decode("utf-8", "replace")
     detail = f"HTTP {status}: {said.strip()}" if said.strip() else f"HTTP {status}"
     if 300 <= status < 400:
         target = headers.get("location", "nowhere")
@@ -110,7 +113,7 @@ def error_failure(payload: JsonObject) -> Failure:
     """The failure that an error object describes, in any of the servers' shapes."""
     error = payload.get("error", payload)
     fields: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
-    said = _first_text(payload) or json.dumps(payload)[:_MOST_CHARACTERS]
+    said = _first_text(payload) or json.dumps(payload)[:MOST_SAID]
     words = " ".join(filter(None, (said, *(as_text(fields.get(key)) for key in ("type", "code")))))
     if not _OVERFLOW.search(words):
         code = as_count(fields.get("code")) or 0
@@ -118,16 +121,17 @@ def error_failure(payload: JsonObject) -> Failure:
     prompt, context = as_count(fields.get("n_prompt_tokens")), as_count(fields.get("n_ctx"))
     if prompt is None or context is None:
         prompt, context = next(_named_counts(said), (None, None))
-    if prompt is None:
+    if prompt is None or context is None:
         return Failure(Fault.CONTEXT_OVERFLOW, said)
+    verb = "exceed" if prompt > context else "and the answer exceed"
     return Failure(
-        Fault.CONTEXT_OVERFLOW, f"{prompt} prompt tokens exceed the context of {context}", prompt
+        Fault.CONTEXT_OVERFLOW, f"{prompt} prompt tokens {verb} the context of {context}", prompt
     )
 
 
 _OVERFLOW: Final = re.compile(
     r"exceed_context|context_length_exceeded|context[ _](?:length|size|window)"
-    r"|max_(?:seq|model|input)_len|maximum input length|prompt is too long",
+    r"|max_(?:seq|model|input)_len|maximum (?:input|model) length|prompt is too long",
     re.IGNORECASE,
 )
 _PROMPT_AND_CONTEXT: Final = tuple(
@@ -136,6 +140,10 @@ _PROMPT_AND_CONTEXT: Final = tuple(
         r"Requested tokens \((?P<prompt>\d+)\) exceed context window of (?P<context>\d+)",
         r"maximum context length (?:is|of) (?P<context>\d+).*?"
         r"\((?P<prompt>\d+) (?:in|from|of) (?:the|your) (?:messages|prompt|input)",
+        r"maximum context length (?:is|of) (?P<context>\d+).*?"
+        r"(?P<prompt>\d+) tokens from the input messages",
+        r"prompt \(length (?P<prompt>\d+)\) is longer than the maximum model length of "
+        r"(?P<context>\d+)",
         r"request \((?P<prompt>\d+) tokens\) exceeds the available context size "
         r"\((?P<context>\d+)",
         r"input \((?P<prompt>\d+) tokens\) is longer than the model's context length "

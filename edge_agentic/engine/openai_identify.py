@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from edge_agentic.core.errors import BadInputError, RequirementError
-from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.jsonio import JsonObject, is_json
 from edge_agentic.core.text import one_line
 from edge_agentic.engine.openai_connection import OpenAIConnection
 from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
@@ -66,12 +66,15 @@ def identify(
         if reply.failure is not None and (reply.failure.fault is not Fault.NOT_FOUND or not model):
             raise unusable(endpoint, reply.failure, key)
         entries = _entries(reply.payload)
-        entry = _choose(entries, model, endpoint)
+        entry = _choose(entries, model, endpoint, key.hide if key else str)
         found = kind or _detect(entry, reply, connection, endpoint)
+        context, version, slots = _facts(entry, found, connection, endpoint)
         return Identity(
             found,
             model or as_text(entry.get("id")),
-            *_facts(entry, found, connection, endpoint),
+            context,
+            key.hide(version) if key and version else version,
+            slots,
         )
     finally:
         connection.close()
@@ -79,11 +82,8 @@ def identify(
 
 def unusable(endpoint: Endpoint, failure: Failure, key: ApiKey | None) -> RequirementError:
     """The error for a server that can't be used, with what to do about it."""
-    said = str(failure)
-    if key is not None:
-        said = key.hide(said)
     hint = _HINTS.get(failure.fault, "")
-    return RequirementError(f"{endpoint.url}: {said}{f'; {hint}' if hint else ''}")
+    return RequirementError(f"{endpoint.url}: {failure.told(key)}{f'; {hint}' if hint else ''}")
 
 
 _HINTS: Final[Mapping[Fault, str]] = {
@@ -122,18 +122,22 @@ def _entries(payload: JsonObject | None) -> list[JsonObject]:
     return _objects(payload.get("data")) if payload else []
 
 
-def _choose(entries: list[JsonObject], model: str | None, endpoint: Endpoint) -> JsonObject:
-    names = [as_text(entry.get("id")) for entry in entries]
+def _choose(
+    entries: list[JsonObject], model: str | None, endpoint: Endpoint, hide: Callable[[str], str]
+) -> JsonObject:
+    # A name that UTF-8 can't hold could be neither sent nor written down.
+    names = [as_text(entry.get("id")) for entry in entries if is_json(entry.get("id"))]
+    entries = [entry for entry in entries if is_json(entry.get("id"))]
     if model is not None:
         if model in names:
             return entries[names.index(model)]
         # llama-server serves its one model under any name.
         if not names or (len(names) == 1 and entries[0].get("owned_by") == "llamacpp"):
             return entries[0] if entries else {}
-        raise BadInputError(f"{endpoint.url} serves no {model!r}; it serves {_named(names)}")
+        raise BadInputError(f"{endpoint.url} serves no {model!r}; it serves {hide(_named(names))}")
     if len(names) != 1 or not names[0]:
         raise BadInputError(
-            f"{endpoint.url} serves {_named(names)}; choose one with --served-model"
+            f"{endpoint.url} serves {hide(_named(names))}; choose one with --served-model"
         )
     return entries[0]
 

@@ -84,6 +84,9 @@ class ProbeReport:
         lines = []
         if self.found("usage") is False:
             lines.append("the server reports no token counts: speeds per token stay unknown")
+        elif self.found("cached_tokens") is False:
+            told = remedy(kind, Cause.CACHE_REPORT)
+            lines.append(f"the server does not count the prompt tokens that it reuses: {told}")
         if self.found("reasoning_off") is False:
             lines.append(f"the model reasons before it answers: {remedy(kind, Cause.REASONING)}")
         if self.found("streams_calls") is False:
@@ -141,7 +144,8 @@ def run_probes(served: ServedModel) -> ProbeReport:
         call = _ask(plain, CALL_QUESTION, _CALL_TOKENS, (NOTE_TOOL,))
     finally:
         plain.close()
-    asked = (first, exact, again, offered, call)
+    # What a model writes when it is kept from ending is no sign of how it answers.
+    ended_freely = (first, offered, call)
     return ProbeReport(
         served,
         (
@@ -151,7 +155,7 @@ def run_probes(served: ServedModel) -> ProbeReport:
             _streams_calls(call),
             _exact_length(served, exact),
             _repeatable(exact, again),
-            _reasoning_off(asked),
+            _reasoning_off(ended_freely),
         ),
     )
 
@@ -240,7 +244,7 @@ def _repeatable(before: Completion, again: Completion) -> Probe:
     return Probe("repeatable", same, "the same answer twice" if same else "two different answers")
 
 
-def _reasoning_off(asked: tuple[Completion, ...]) -> Probe:
-    count = sum(completion.reasoning is not None for completion in asked)
-    detail = f"reasoning in {count} of {len(asked)} answers"
+def _reasoning_off(answers: tuple[Completion, ...]) -> Probe:
+    count = sum(completion.reasoning is not None for completion in answers)
+    detail = f"reasoning in {count} of {len(answers)} answers"
     return Probe("reasoning_off", count == 0, detail)

@@ -59,8 +59,7 @@ class RequestWriter:
         # Only the very same messages: equal ones may differ in JSON, as 1 and true do.
         if len(before) > len(request.messages) or not all(map(is_, before, request.messages)):
             before, written = (), b""
-        reasoning = self._dialect.history_reasoning
-        new = [in_dialect(message, reasoning) for message in request.messages[len(before) :]]
+        new = [in_dialect(message, self._dialect) for message in request.messages[len(before) :]]
         parts = [part for part in (written, _dump_messages(new)) if part]
         self._written = (tuple(request.messages), b",".join(parts))
         return self._written[1]
@@ -85,10 +84,7 @@ class RequestWriter:
                 body["tool_choice"] = dialect.tool_choice
             if dialect.parallel_tool_calls is not None:
                 body["parallel_tool_calls"] = dialect.parallel_tool_calls
-        if dialect.thinking_off == "chat_template_kwargs":
-            body["chat_template_kwargs"] = {"enable_thinking": False}
-        elif dialect.thinking_off == "reasoning_effort":
-            body["reasoning_effort"] = "none"
+        body |= thinking_off(dialect)
         if dialect.no_penalty is not None:
             body[dialect.no_penalty] = 1.0
         if dialect.cache_prompt is not None:
@@ -100,14 +96,22 @@ class RequestWriter:
         return body
 
 
-def in_dialect(message: Message, reasoning_field: str | None) -> Mapping[str, Any]:
-    """The message with its recorded reasoning where the server reads it; left out for None."""
-    if _RECORDED_REASONING not in message or reasoning_field == _RECORDED_REASONING:
-        return message
-    kept = {key: value for key, value in message.items() if key != _RECORDED_REASONING}
-    if reasoning_field is not None:
-        kept[reasoning_field] = message[_RECORDED_REASONING]
-    return kept
+def in_dialect(message: Message, dialect: Dialect) -> Mapping[str, Any]:
+    """The message as the server reads it: recorded reasoning in its field, or left out."""
+    written = dict(message)
+    reasoning = written.pop(_RECORDED_REASONING, None)
+    if reasoning is not None and dialect.history_reasoning is not None:
+        written[dialect.history_reasoning] = reasoning
+    if written.get("content", "") is None:
+        written["content"] = dialect.no_content
+    return written
+
+
+def thinking_off(dialect: Dialect) -> JsonObject:
+    """The fields that switch reasoning off; a prompt is counted with the same ones."""
+    if dialect.thinking_off == "chat_template_kwargs":
+        return {"chat_template_kwargs": {"enable_thinking": False}}
+    return {"reasoning_effort": "none"} if dialect.thinking_off == "reasoning_effort" else {}
 
 
 def _dump_messages(messages: Sequence[Mapping[str, Any]]) -> bytes:

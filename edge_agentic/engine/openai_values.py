@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Final
 
 from edge_agentic.core.jsonio import JsonObject
+
+LARGEST_COUNT: Final = 2**53
+"""No server counts so far; every larger number is a mistake, and no float could hold it."""
 
 
 def as_object(data: bytes | str) -> JsonObject | None:
@@ -18,10 +22,17 @@ def as_object(data: bytes | str) -> JsonObject | None:
 
 
 def as_count(value: object) -> int | None:
-    """A whole number from 0; None for anything else."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    """A whole number from 0 to `LARGEST_COUNT`; None for anything else."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT:
         return value
     return None
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number of a size that the journal takes."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return -LARGEST_COUNT <= value <= LARGEST_COUNT
 
 
 def as_text(value: object) -> str:

@@ -37,15 +37,6 @@ class ServerSettings:
     """Words added to the end of the command line, as they are."""
 
 
-STARTABLE: Final = (
-    ServerKind.LLAMA_SERVER,
-    ServerKind.LLAMA_CPP_PYTHON,
-    ServerKind.VLLM,
-    ServerKind.SGLANG,
-    ServerKind.TRTLLM_EDGE,
-)
-
-
 def find_program(kind: ServerKind, given: str | None) -> str:
     """The program of a server: the one that was given, or the usual name on the search path.
 
@@ -120,6 +111,8 @@ def _llama_cpp_python(program: str, port: str, settings: ServerSettings) -> Sequ
         "--seed": SEED,
         # Its default keeps the logits of every prompt token.
         "--logits_all": "false",
+        # Its default ends an answer as soon as another request comes.
+        "--interrupt_requests": "false",
     }
     start = ("-m", "llama_cpp.server", "--host", "127.0.0.1", "--port", port)
     return [*start, "--model", _gguf(settings), *_flags(sizes)]
@@ -132,7 +125,11 @@ def _vllm(program: str, port: str, settings: ServerSettings) -> Sequence[str]:
         "--seed": SEED,
     }
     start = ("serve", settings.model, "--host", "127.0.0.1", "--port", port)
-    return [*start, "--enable-prefix-caching", "--enable-auto-tool-choice", *_flags(sizes)]
+    switches = ["--enable-prefix-caching", "--enable-prompt-tokens-details"]
+    # Without the model's parser beside it, vLLM does not start.
+    if any(word.partition("=")[0] == "--tool-call-parser" for word in settings.extra):
+        switches.append("--enable-auto-tool-choice")
+    return [*start, *switches, *_flags(sizes)]
 
 
 def _sglang(program: str, port: str, settings: ServerSettings) -> Sequence[str]:
@@ -142,7 +139,7 @@ def _sglang(program: str, port: str, settings: ServerSettings) -> Sequence[str]:
         "--random-seed": SEED,
     }
     start = ("-m", "sglang.launch_server", "--model-path", settings.model)
-    return [*start, "--host", "127.0.0.1", "--port", port, *_flags(sizes)]
+    return [*start, "--host", "127.0.0.1", "--port", port, "--enable-cache-report", *_flags(sizes)]
 
 
 def _trtllm_edge(program: str, port: str, settings: ServerSettings) -> Sequence[str]:
@@ -156,7 +153,9 @@ def _trtllm_edge(program: str, port: str, settings: ServerSettings) -> Sequence[
     switches = ["--enable-auto-tool-choice", "--enable-context-reuse"]
     if settings.slots > 1:
         switches.append("--enable-in-flight-batching")
-    return [*start, settings.model, "--port", port, *switches, *_flags(sizes)]
+    # By default it listens to the whole network.
+    address = ("--host", "127.0.0.1", "--port", port)
+    return [*start, settings.model, *address, *switches, *_flags(sizes)]
 
 
 def _flags(values: Mapping[str, int | str]) -> list[str]:

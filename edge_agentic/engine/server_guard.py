@@ -20,6 +20,8 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.05
+_DEFAULTS = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
+"""What a server finds as it would without a guard; Python changes the last by itself."""
 
 
 def main(lifeline: int, grace_s: float, words: list[str]) -> int:
@@ -36,21 +38,26 @@ def main(lifeline: int, grace_s: float, words: list[str]) -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     guard = os.getpid()
+    # Until it is the server, the child would take a signal by the guard's handler, and lose it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _DEFAULTS)
     server = os.fork()
     if server == 0:
-        _become(words, libc, guard)
+        _become(words, libc, guard, before)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     exit_code = _follow(server, lifeline, waker)
     _stop(server, grace_s)
     return 0 if exit_code is None else exit_code
 
 
-def _become(words: list[str], libc: ctypes.CDLL, guard: int) -> None:
+def _become(
+    words: list[str], libc: ctypes.CDLL, guard: int, mask: set[int | signal.Signals]
+) -> None:
     try:
         os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP):
+        for number in _DEFAULTS:
             signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         # A guard that is killed takes the server with it.
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == guard:
@@ -109,8 +116,17 @@ def _stop(server: int, grace_s: float) -> None:
 
 
 def _children() -> list[int]:
-    pid = os.getpid()
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Every child of this process. `/proc/PID/task/PID/children` is not in every kernel."""
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/stat") if _is_child(path)]
+
+
+def _is_child(stat: Path) -> bool:
+    try:
+        # The name, in brackets, may hold anything; the state and the parent follow it.
+        fields = stat.read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return int(fields[1]) == os.getpid()
 
 
 if __name__ == "__main__":

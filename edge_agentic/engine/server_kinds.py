@@ -36,6 +36,8 @@ class Cause(str, Enum):
     """The tools don't reach the model, or its calls come back as text."""
     REUSE = "reuse"
     """The prompt is processed again in every turn."""
+    CACHE_REPORT = "cache_report"
+    """The prompt tokens that it reused are not counted."""
     CONTEXT = "context"
     """The window is too small."""
     EXACT = "exact"
@@ -50,6 +52,8 @@ class Dialect:
 
     history_reasoning: str | None = None
     """The message field that carries recorded reasoning; None leaves it out."""
+    no_content: str | None = None
+    """What a message of calls alone carries as its content."""
     tool_choice: str | None = "auto"
     """Sent with tools; None leaves it out."""
     parallel_tool_calls: bool | None = None
@@ -120,6 +124,7 @@ _CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
         "reasoning": "reasoning",
         _NONE: None,
     },
+    "no_content": {"empty": "", _NONE: None},
     "tool_choice": {"auto": "auto", _NONE: None},
     "parallel_tool_calls": _SWITCH,
     "token_limit": {
@@ -148,6 +153,7 @@ _CHOICES: Final[Mapping[str, Mapping[str, Any]]] = {
 _ANY: Final[Mapping[Cause, str]] = {
     Cause.TOOLS: "serve the model with a chat template and a parser for its tool calls",
     Cause.REUSE: "switch prefix caching on, and let no other client use the server",
+    Cause.CACHE_REPORT: "only times can tell whether it reuses prompts",
     Cause.CONTEXT: "serve the model with a larger context window",
     Cause.EXACT: "use a server that takes ignore_eos, or another policy",
     Cause.REASONING: "serve the model with reasoning switched off",
@@ -176,7 +182,14 @@ _KINDS: Final[Mapping[ServerKind, _Facts]] = {
         },
     ),
     ServerKind.LLAMA_CPP_PYTHON: _Facts(
-        Dialect(thinking_off=None, exact=None, no_penalty="repeat_penalty", constraint="grammar"),
+        Dialect(
+            # It refuses a message whose content is null.
+            no_content="",
+            thinking_off=None,
+            exact=None,
+            no_penalty="repeat_penalty",
+            constraint="grammar",
+        ),
         {
             Cause.TOOLS: "start llama_cpp.server with --chat_format chatml-function-calling",
             Cause.REUSE: (
@@ -194,6 +207,7 @@ _KINDS: Final[Mapping[ServerKind, _Facts]] = {
                 "start vLLM with --enable-prefix-caching and enough KV cache "
                 "(--gpu-memory-utilization)"
             ),
+            Cause.CACHE_REPORT: "start vLLM with --enable-prompt-tokens-details",
             Cause.CONTEXT: "start vLLM with a larger --max-model-len",
             Cause.REASONING: (
                 "start vLLM with --default-chat-template-kwargs '{\"enable_thinking\": false}'"
@@ -208,6 +222,7 @@ _KINDS: Final[Mapping[ServerKind, _Facts]] = {
                 "start SGLang without --disable-radix-cache and with enough KV cache "
                 "(--mem-fraction-static)"
             ),
+            Cause.CACHE_REPORT: "start SGLang with --enable-cache-report",
             Cause.CONTEXT: "start SGLang with a larger --context-length",
         },
     ),

@@ -40,7 +40,7 @@ GRACE_S: Final = 15.0
 _PROBE_S: Final = 2.0
 _POLL_S: Final = 0.1
 _VERSION_TIMEOUT_S: Final = 60.0
-_TAIL_BYTES: Final = 4096
+_TAIL_BYTES: Final = 1 << 20
 _TAIL_LINES: Final = 3
 
 
@@ -61,10 +61,7 @@ class StartedServer:
         return {
             "server_program": Path(self.words[0]).name,
             "server_program_version": self.version,
-            "server_flags": [
-                "PORT" if word == port else Path(word).name if word.startswith("/") else word
-                for word in self.words[1:]
-            ],
+            "server_flags": ["PORT" if word == port else _public(word) for word in self.words[1:]],
         }
 
 
@@ -159,15 +156,19 @@ def server_folder() -> Path:
     return cache_dir() / "servers"
 
 
-def log_tail(log: Path) -> str:
-    """The last lines of a server's output, as one line."""
+def log_lines(log: Path) -> list[str]:
+    """The lines at the end of a server's output, as far as a mebibyte goes; none if unreadable."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            lines = file.read().decode("utf-8", "replace").split("\n")
+            return file.read(_TAIL_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
-        return "no output"
-    said = [line.strip() for line in lines if line.strip()]
+        return []
+
+
+def log_tail(log: Path) -> str:
+    """The last lines of a server's output that hold anything, as one line."""
+    said = [line.strip() for line in log_lines(log) if line.strip()]
     return one_line(" | ".join(said[-_TAIL_LINES:])) or "no output"
 
 
@@ -181,6 +182,12 @@ def stop_guard(pid: int, timeout_s: float = GRACE_S + 15.0) -> bool:
         finally:
             os.close(descriptor)
     return True
+
+
+def _public(word: str) -> str:
+    """A word of a command line; of a path, or of one behind `--flag=`, only the last part."""
+    flag, equals, value = word.rpartition("=")
+    return f"{flag}{equals}{Path(value).name}" if value.startswith("/") else word
 
 
 def _start_guard(

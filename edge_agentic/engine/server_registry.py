@@ -6,8 +6,6 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject, dump_pretty, read_object, write_atomically
 from edge_agentic.engine.server_process import StartedServer, server_folder, stop_guard
@@ -21,16 +19,23 @@ class KeptServer:
     url: str
     log: Path
     guard_pid: int
-    started_s: float
-    """Creation time of the guard: another process may get its number later."""
+    guard_start: str
+    """When the guard was made, as the kernel counts: another process may get its number later."""
 
     @property
     def is_running(self) -> bool:
         """Whether that very guard, and so its server, still runs."""
-        with contextlib.suppress(psutil.Error):
-            guard = psutil.Process(self.guard_pid)
-            return guard.create_time() == self.started_s and guard.status() != "zombie"
-        return False
+        return _start_of(self.guard_pid) == self.guard_start
+
+    def to_json(self) -> JsonObject:
+        """The record that is kept, and what `server list --json` prints."""
+        return {
+            "name": self.name,
+            "url": self.url,
+            "log": str(self.log),
+            "guard_pid": self.guard_pid,
+            "guard_start": self.guard_start,
+        }
 
 
 def remember(server: StartedServer, folder: Path | None = None) -> KeptServer:
@@ -40,18 +45,11 @@ def remember(server: StartedServer, folder: Path | None = None) -> KeptServer:
         url=server.endpoint.url,
         log=server.log,
         guard_pid=server.guard_pid,
-        started_s=psutil.Process(server.guard_pid).create_time(),
+        guard_start=_start_of(server.guard_pid) or "",
     )
-    record: JsonObject = {
-        "name": kept.name,
-        "url": kept.url,
-        "log": str(kept.log),
-        "guard_pid": kept.guard_pid,
-        "started_s": kept.started_s,
-    }
     folder = folder or server_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / f"{kept.name}.json", dump_pretty(record))
+    write_atomically(folder / f"{kept.name}.json", dump_pretty(kept.to_json()))
     return kept
 
 
@@ -63,7 +61,9 @@ def kept_servers(folder: Path | None = None) -> list[KeptServer]:
         if kept is not None and kept.is_running:
             running.append(kept)
         else:
-            path.unlink(missing_ok=True)
+            # What is no file was not written here; it is in nobody's way.
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
     return running
 
 
@@ -87,7 +87,7 @@ def find_kept(name: str | None, folder: Path | None = None) -> KeptServer:
 
 
 def stop(kept: KeptServer, folder: Path | None = None) -> None:
-    """Stop a kept server and forget it.
+    """Stop a kept server, and forget it and its log.
 
     Raises:
         RequirementError: it does not end.
@@ -96,18 +96,37 @@ def stop(kept: KeptServer, folder: Path | None = None) -> None:
         raise RequirementError(
             f"{kept.name} (process {kept.guard_pid}) does not end; its log: {kept.log}"
         )
-    ((folder or server_folder()) / f"{kept.name}.json").unlink(missing_ok=True)
+    folder = folder or server_folder()
+    (folder / f"{kept.name}.json").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        (folder / kept.log.name).unlink()
+
+
+def _start_of(pid: int) -> str | None:
+    """This start of the machine, and the clock ticks from it to the process's own start.
+
+    No wall-clock time: that of a board without a battery jumps. None if it does not run.
+    """
+    try:
+        # The name, in brackets, may hold anything; state and parent follow, the start is 20th.
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else f"{boot}:{fields[19]}"
 
 
 def _read(path: Path) -> KeptServer | None:
     try:
         record = read_object(path)
+        if int(record["guard_pid"]) < 1:
+            return None
         return KeptServer(
             name=path.stem,
             url=str(record["url"]),
             log=Path(str(record["log"])),
             guard_pid=int(record["guard_pid"]),
-            started_s=float(record["started_s"]),
+            guard_start=str(record["guard_start"]),
         )
-    except (BadInputError, KeyError, TypeError, ValueError):
+    except (BadInputError, KeyError, OverflowError, TypeError, ValueError):
         return None

@@ -78,11 +78,22 @@ def _by_times(completed: Sequence[Turn], later: Sequence[Turn]) -> str | None:
     slope = statistics.linear_regression(prompts, times).slope
     if slope < LEAST_SHARE_OF_COLD_RATE * statistics.median(rates):
         return None
+    again, worst = max(
+        ((_shared(turn), turn) for turn in later if turn.tokens.cached is None),
+        key=lambda pair: pair[0],
+    )
     return (
         f"in {len(known)} later turns the time to first token grows with the whole prompt "
-        f"({slope * 1e6:.3g} ms per 1000 tokens, about what a first turn takes): the prompt is "
-        "processed again in each"
+        f"({slope * 1e6:.1f} ms per 1000 tokens, about what a first turn takes); turn "
+        f"{worst.number} of '{worst.conversation_id}' re-processed about {again} of "
+        f"{worst.tokens.prompt} tokens"
     )
+
+
+def _shared(turn: Turn) -> int:
+    """Tokens of the prompt that were there before; 0 where nobody knows."""
+    prompt, ideal = turn.tokens.prompt, turn.tokens.ideal
+    return 0 if prompt is None or ideal is None else prompt - ideal
 
 
 def _point(turn: Turn) -> tuple[int, float] | None:

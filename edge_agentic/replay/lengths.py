@@ -36,6 +36,9 @@ def recorded_lengths(pack: TracePack, engine: Engine) -> Mapping[TurnKey, int]:
             answer = recorded_message(conversation, turn)
             count = engine.count_prompt_tokens([question, answer], [])
             if count is None or without is None:
-                raise BadInputError("the policy 'exact' needs an engine that counts tokens")
+                raise BadInputError(
+                    "the policy 'exact' needs an engine that counts a prompt's tokens: llamacpp, "
+                    "or a server of the kind llama-server or vllm"
+                )
             lengths[conversation.id, turn.index] = max(count - without, 1)
     return lengths

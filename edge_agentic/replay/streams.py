@@ -7,6 +7,7 @@ import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 from edge_agentic.core.clock import Clock, monotonic_ns
 from edge_agentic.engine.api import Engine
@@ -21,6 +22,7 @@ from edge_agentic.replay.player import (
 from edge_agentic.trace.conversation import Conversation
 
 _Item = TurnRecord | ConversationEnd | BaseException | None
+_CLOSE_AGAIN_S: Final = 0.2
 
 
 def play_at_once(
@@ -67,11 +69,20 @@ def play_at_once(
         yield from _until_all_end(records, len(threads))
     finally:
         stop.set()
+        _end(threads, engines)
+
+
+def _end(threads: Sequence[threading.Thread], engines: Sequence[Engine]) -> None:
+    """Close engines until no stream is left.
+
+    More than once, because an engine that was just about to ask opens its connection anew.
+    """
+    while any(thread.is_alive() for thread in threads):
         for thread, engine in zip(threads, engines, strict=True):
             if thread.is_alive():
                 engine.close()
         for thread in threads:
-            thread.join()
+            thread.join(_CLOSE_AGAIN_S)
 
 
 def _until_all_end(

@@ -136,12 +136,14 @@ class _Page:
 
     def _speed(self, replay: JsonObject) -> None:
         turns = replay["turns"]
+        # The sums of these two are over turns, whatever ran beside them.
+        each = ", each" if replay["concurrency"] > 1 else ""
         skipped = replay["decode_skipped_turns"]
         note = f"; {skipped} turns skipped: output in one burst" if skipped else ""
         rates = [
             ("output tokens/s", "output_tokens_per_s", ""),
-            ("  without tool time", "output_tokens_per_s_model_only", ""),
-            ("decode tokens/s", "decode_tokens_per_s", note),
+            (f"  without tool time{each}", "output_tokens_per_s_model_only", ""),
+            (f"decode tokens/s{each}", "decode_tokens_per_s", note),
             ("prefill tokens/s", "prefill_tokens_per_s", ""),
         ]
         self._rows(

@@ -93,10 +93,17 @@ class RunDirectory:
         write_atomically(self.manifest_path, dump_pretty(manifest))
         return sha256_file(self.manifest_path)
 
-    def add_server_log(self, log: Path) -> None:
-        """Put a copy of a server's output beside the results, as far as the disk allows."""
+    def add_server_log(self, log: Path, *, is_final: bool) -> None:
+        """Put a server's output beside the results, as far as the disk allows.
+
+        Args:
+            log: where it was written.
+            is_final: the server has ended, so the copy replaces the original.
+        """
         with suppress(OSError):
             shutil.copyfile(log, self.path / SERVER_LOG_NAME)
+            if is_final:
+                log.unlink()
 
     def write_summary(self, summary: JsonObject) -> None:
         """Write the summary durably."""

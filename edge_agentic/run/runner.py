@@ -75,7 +75,8 @@ def run(settings: RunSettings, progress: Progress | None = None) -> RunResult:
     finally:
         job.prepared.engine.close()
         if job.prepared.server_log is not None:
-            job.directory.add_server_log(job.prepared.server_log)
+            is_final = not settings.engine.server.keep_server
+            job.directory.add_server_log(job.prepared.server_log, is_final=is_final)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from edge_agentic.engine.openai_endpoint import Endpoint, parse_base_url, read_a
 from edge_agentic.engine.openai_identify import identify
 from edge_agentic.engine.openai_probes import run_probes
 from edge_agentic.engine.server_commands import ServerSettings
-from edge_agentic.engine.server_kinds import dialect_of
+from edge_agentic.engine.server_kinds import ServerKind, dialect_of
 from edge_agentic.engine.server_process import ManagedServer
 from edge_agentic.engine.server_registry import remember
-from edge_agentic.run.server_settings import GGUF_SERVERS, STARTED
+from edge_agentic.run.server_settings import GGUF_SERVERS, STARTED, ServerOptions
 from edge_agentic.run.settings import EngineSettings
 
 Say = Callable[[str], None]
@@ -96,17 +96,11 @@ def open_server_engine(
     options = settings.server
     key = read_api_key(options.api_key_env)
     server, own_context = None, None
-    kind = options.server_kind
+    kind = STARTED.get(settings.kind, options.server_kind)
     if settings.kind in STARTED:
-        kind = STARTED[settings.kind]
-        say(f"starting {kind.value}")
         sizes = server_sizes(settings, profile, model_to_serve(settings))
         own_context = sizes.context_tokens
-        server = ManagedServer(kind, options.server_bin, sizes)
-        if options.keep_server:
-            kept = remember(server.started)
-            server.keep()
-            say(f"{kept.name} stays up: edge-agentic server stop {kept.name}")
+        server = _start(STARTED[settings.kind], sizes, options, say)
     try:
         endpoint = _endpoint(settings, server)
         identity = identify(endpoint, key, model=options.served_model, kind=kind)
@@ -166,6 +160,23 @@ def server_sizes(settings: EngineSettings, profile: DeviceProfile, model: str) -
         slots=settings.server.concurrency,
         extra=settings.server.server_args,
     )
+
+
+def _start(
+    kind: ServerKind, sizes: ServerSettings, options: ServerOptions, say: Say
+) -> ManagedServer:
+    say(f"starting {kind.value}")
+    server = ManagedServer(kind, options.server_bin, sizes)
+    if not options.keep_server:
+        return server
+    try:
+        kept = remember(server.started)
+        server.keep()
+    except BaseException:
+        server.close()
+        raise
+    say(f"{kept.name} stays up: edge-agentic server stop {kept.name}")
+    return server
 
 
 def _endpoint(settings: EngineSettings, server: ManagedServer | None) -> Endpoint:

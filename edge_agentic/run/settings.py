@@ -22,7 +22,7 @@ from edge_agentic.engine.choices import (
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
 from edge_agentic.replay.live import LiveLimits
-from edge_agentic.run.server_settings import STARTED, ServerOptions
+from edge_agentic.run.server_settings import GGUF_SERVERS, STARTED, ServerOptions
 from tools_sandbox.result import Tier
 
 MAX_LAYERS: Final = 10_000
@@ -58,23 +58,23 @@ class EngineSettings:
             raise ValueError("the scripted engine runs no model")
         self.server.check(self.kind, self.model)
         if self.kind is not EngineKind.SCRIPTED:
-            _refuse(EngineKind.SCRIPTED, **{"--answers": self.answers})
+            _refuse(EngineKind.SCRIPTED.value, **{"--answers": self.answers})
             if self.delays != ScriptedDelays():
                 raise BadInputError("--first-token-ms and --token-ms belong to --engine scripted")
         if self.kind is not EngineKind.LLAMACPP:
             if self.kind not in STARTED:
                 _refuse(
-                    EngineKind.LLAMACPP,
-                    **{
-                        "--context": self.context_tokens,
-                        "--threads": self.threads,
-                        "--gpu-layers": self.gpu_layers,
-                    },
+                    "one that starts a server, or llamacpp", **{"--context": self.context_tokens}
+                )
+            if self.kind not in GGUF_SERVERS:
+                _refuse(
+                    "llamacpp, llama-server and llama-cpp-python",
+                    **{"--threads": self.threads, "--gpu-layers": self.gpu_layers},
                 )
             grammar = self.tool_grammar
             is_scripted = self.kind is EngineKind.SCRIPTED
             _refuse(
-                EngineKind.LLAMACPP,
+                EngineKind.LLAMACPP.value,
                 **{
                     "--tool-grammar": (
                         grammar if is_scripted and grammar is not ToolGrammar.REFERENCE else None
@@ -165,10 +165,10 @@ class RunSettings:
             )
 
 
-def _refuse(owner: EngineKind, **options: object) -> None:
+def _refuse(owner: str, **options: object) -> None:
     for option, value in options.items():
         if value is not None:
-            raise BadInputError(f"{option} belongs to --engine {owner.value}")
+            raise BadInputError(f"{option} belongs to --engine {owner}")
 
 
 def _within(option: str, value: int | None, least: int, most: int) -> None:

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,21 @@ class Block:
 
 def blocks(path: Path) -> list[Block]:
     return [Block(*found) for found in FENCE.findall(path.read_text("utf-8"))]
+
+
+def shown_after(command: str) -> str:
+    """What README shows below the block that holds a command."""
+    found = blocks(README)
+    (at,) = [n for n, block in enumerate(found) if command in block.body and block.language == "sh"]
+    return found[at + 1].body
+
+
+def without_figures(output: str) -> list[list[str]]:
+    """Each line with its numbers, and what follows from them, left out."""
+    return [
+        re.sub(r"[-\d.]+|(NOT TRUE|true)$", "", line).split()
+        for line in output.strip().splitlines()
+    ]
 
 
 def shape(value: Any) -> Any:
@@ -118,11 +134,29 @@ def test_the_overhead_benchmark_prints_what_the_readme_shows(
     (tmp_path / official_trace.name).symlink_to(official_trace)
     (tmp_path / "benchmarks").symlink_to(REPOSITORY / "benchmarks")
     (command,) = [block.body for block in blocks(README) if "harness_overhead" in block.body]
-    (shown,) = [block.body for block in blocks(README) if "cpu_ms_per_turn" in block.body]
+    shown = shown_after("harness_overhead")
     done = shell(f"{command.strip()} --repeats 1", tmp_path)
     assert done.returncode == 0, done.stderr
     names = [line.split()[0] for line in done.stdout.splitlines()]
     assert names == [line.split()[0] for line in shown.splitlines()]
+
+
+@pytest.mark.parametrize("script", ["client_overhead", "clock_truth"])
+def test_the_server_benchmarks_print_what_the_readme_shows(
+    script: str, official_trace: Path, tmp_path: Path
+) -> None:
+    with official_trace.open() as whole:
+        conversations = groupby(map(json.loads, whole), key=lambda row: row["conversation_id"])
+        rows = [row for _, turns in islice(conversations, 2) for row in turns]
+    trace = tmp_path / "agentic_coding_2.5h.jsonl"
+    trace.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "MOCK.py").symlink_to(official_trace.parent.parent / "tools" / "mock_server.py")
+    (tmp_path / "benchmarks").symlink_to(REPOSITORY / "benchmarks")
+    (command,) = [block.body for block in blocks(README) if f"{script}.py" in block.body]
+    done = shell(f"{command.strip()} --repeats 1", tmp_path)
+    # On a busy machine a clock's error may be past its limit, which is exit code 1.
+    assert done.returncode in (0, 1) and not done.stderr, done.stderr
+    assert without_figures(done.stdout) == without_figures(shown_after(script))
 
 
 def test_the_scoring_benchmark_names_the_reference_that_the_readme_leaves_open(
