@@ -80,7 +80,7 @@ def test_the_manifest_says_how_tools_ran(tmp_path: Path, gate: Path) -> None:
     sandbox = manifest["sandbox"]
     assert (sandbox["tier"], sandbox["view"]) == ("none", "copy")
     assert {limit["enforcement"] for limit in sandbox["limits"].values()} >= {"enforced", "soft"}
-    assert set(sandbox["workspaces_sha256"]) == {"fix-duration", "greenhouse-report"}
+    assert len(sandbox["workspaces_sha256"]) == 2
     assert manifest["settings"]["tools"] == "execute"
 
 

@@ -64,7 +64,7 @@ class Workspaces:
                     f"the pack's commands need {', '.join(missing)}, not found in the sandbox; "
                     "install them on this machine"
                 )
-            digests = {name: each.digest for name, each in self._pristine.items()}
+            digests = sorted({each.digest for each in self._pristine.values()})
             return {**sandbox.info.to_json(), "workspaces_sha256": digests}
 
     @contextmanager
