@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 
 import pytest
 
@@ -21,6 +22,25 @@ def test_a_signal_is_raised_at_once_by_its_name(number: signal.Signals) -> None:
     with interruptible(), pytest.raises(RunInterrupted) as caught:
         send(number)
     assert caught.value.signal_name == number.name
+
+
+def test_a_deferred_block_of_another_thread_keeps_nobody_waiting() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with deferred():
+            inside.set()
+            go_on.wait(30)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        assert inside.wait(30)
+        with interruptible(), pytest.raises(RunInterrupted):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        go_on.set()
+        thread.join()
 
 
 def test_a_deferred_block_ends_before_the_interruption_comes() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,9 @@ from edge_agentic.engine.scripted import ScriptedAnswer, ScriptedEngine
 from edge_agentic.replay.player import ConversationEnd, ReplayLimits, ReplayPlan, TurnRecord
 from edge_agentic.replay.streams import play_at_once
 from edge_agentic.trace.pack import TracePack, load_pack
-from tests.trace_samples import says, user, write
+from tests.trace_samples import calls, make_pack, repack, results, says, user, write
+from tests.workspaces import unsandboxed
+from tools_sandbox.sandbox import Sandbox
 
 LIMITS = ReplayLimits(None, 30.0, 10.0)
 WAIT_S = 30
@@ -117,6 +122,49 @@ def test_an_engine_that_asks_after_it_was_closed_is_closed_again(pack: TracePack
     assert engine.asks.wait(WAIT_S)
     records.close()
     assert engine.closings > 1
+
+
+def test_closing_stops_the_tools_under_way(tmp_path: Path) -> None:
+    names = ("a", "b")
+    directory = make_pack(
+        tmp_path / "pack",
+        conversations={name: {"workspace": "work", "check": None} for name in names},
+    )
+    rows = [
+        {**row, "conversation_id": name}
+        for name in names
+        for row in (
+            user(1),
+            says(2),
+            user(3),
+            calls(4, "x", command="touch up; sleep 60"),
+            results(5, "x"),
+            says(6),
+        )
+    ]
+    write(directory / "t.jsonl", *rows)
+    pack = load_pack(repack(directory))
+    workspaces, opened = unsandboxed(pack, tmp_path), list[Path]()
+
+    @contextmanager
+    def open_workspace(name: str) -> Iterator[Sandbox | None]:
+        with workspaces.open(name) as sandbox:
+            assert sandbox is not None
+            opened.append(sandbox.workspace)
+            yield sandbox
+
+    engines = [ScriptedEngine(lambda _: ScriptedAnswer(text="ok"), source="test") for _ in names]
+    plan = ReplayPlan(pack, ReplayLimits(None, 30.0, 60.0))
+    records = play_at_once(plan, engines, open_workspace)
+    next(records)
+    deadline_s = time.monotonic() + WAIT_S
+    while len(opened) < 2 or not all((path / "up").exists() for path in opened):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    start_s = time.monotonic()
+    records.close()
+    assert time.monotonic() - start_s < 20
+    assert not [path for path in opened if path.exists()]
 
 
 def test_what_breaks_one_stream_is_raised_and_ends_the_others(pack: TracePack) -> None:

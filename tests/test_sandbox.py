@@ -16,7 +16,12 @@ from pathlib import Path
 import pytest
 
 from tools_sandbox.binaries import Bwrap, find_bwraps
-from tools_sandbox.errors import InvalidRequest, SandboxError, SandboxUnavailable
+from tools_sandbox.errors import (
+    InvalidRequest,
+    SandboxError,
+    SandboxStopped,
+    SandboxUnavailable,
+)
 from tools_sandbox.limits import Limits
 from tools_sandbox.processes import descendants
 from tools_sandbox.result import Result, Tier
@@ -299,6 +304,32 @@ def test_an_interrupt_ends_the_command(sandbox: Sandbox, tmp_path: Path) -> None
         assert wait_until((tmp_path / "up").exists)
         harness.send_signal(signal.SIGINT)
     assert not is_running(mark)
+
+
+def test_another_thread_can_stop_what_runs_and_what_would_run(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    mark = f"stopped-{os.getpid()}-{time.monotonic_ns()}"
+    ends: list[type[BaseException]] = []
+
+    def work() -> None:
+        try:
+            sandbox.run(f"touch up; (setsid sleep 60 &); exec -a {mark} sleep 60", timeout_s=60)
+        except SandboxStopped as end:
+            ends.append(type(end))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert wait_until((tmp_path / "up").exists)
+    sandbox.stop()
+    thread.join(10)
+    assert ends == [SandboxStopped]
+    assert not is_running(mark)
+    with pytest.raises(SandboxStopped):
+        sandbox.run("touch later", timeout_s=30)
+    assert not (tmp_path / "later").exists()
+    sandbox.close()
+    sandbox.stop()
 
 
 def test_commands_of_several_threads_do_not_meet(sandbox: Sandbox) -> None:

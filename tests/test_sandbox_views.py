@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools_sandbox.effects import Observer
-from tools_sandbox.errors import InvalidRequest, SandboxUnavailable
+from tools_sandbox.errors import InvalidRequest, SandboxStopped, SandboxUnavailable
 from tools_sandbox.limits import MIB, Limits
 from tools_sandbox.processes import descendants
 from tools_sandbox.result import Result, Tier
@@ -116,6 +116,13 @@ def test_a_branch_and_its_view_do_not_see_each_other(view: Sandbox) -> None:
         with branch.branch(snapshot) as inner:
             assert said(inner, "cat src/* kept") == "a\nb\nkept\n"
     assert said(view, "cat src/* kept") == "a\nmain\nkept\n"
+
+
+def test_a_branch_stops_with_its_view(view: Sandbox) -> None:
+    with view.branch(view.snapshot()) as branch:
+        view.stop()
+        with pytest.raises(SandboxStopped):
+            branch.run("true", timeout_s=30)
 
 
 def test_a_view_works_on_after_a_branch_is_gone(view: Sandbox) -> None:

@@ -16,6 +16,10 @@ class SandboxUnavailable(SandboxFault):
     """
 
 
+class SandboxStopped(SandboxFault):
+    """`Sandbox.stop` ended the command or came before it: no failure of either."""
+
+
 class SandboxError(SandboxFault):
     """The sandbox itself failed while it ran a command.
 

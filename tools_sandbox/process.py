@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tools_sandbox.capture import HeadTail
-from tools_sandbox.errors import InvalidRequest, SandboxError
+from tools_sandbox.errors import InvalidRequest, SandboxError, SandboxStopped
 from tools_sandbox.limits import Limits
 from tools_sandbox.result import Result, Tier
 from tools_sandbox.watch import DiskWatch, Watch, WatchedLimit
@@ -50,8 +51,36 @@ Prepare = Callable[[int], AbstractContextManager[Launch]]
 """Makes a launch, given the descriptor to which the leader writes its status."""
 
 
+class Halt:
+    """Ends commands from any thread: those under way, and those that come later."""
+
+    def __init__(self) -> None:
+        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        """Readable once the halt has come."""
+        # The number of a closed descriptor may be somebody else's the next moment.
+        self._lock = threading.Lock()
+        self._is_open = True
+
+    def come(self) -> None:
+        """End them; does nothing after `close`."""
+        with self._lock:
+            if self._is_open:
+                os.eventfd_write(self.fd, 1)
+
+    def close(self) -> None:
+        """Let go of the descriptor; no command is under way any more."""
+        with self._lock:
+            self._is_open = False
+            os.close(self.fd)
+
+
 def execute(
-    prepare: Prepare, *, timeout_s: float, limits: Limits, disk: DiskWatch | None = None
+    prepare: Prepare,
+    *,
+    timeout_s: float,
+    limits: Limits,
+    disk: DiskWatch | None = None,
+    halt: Halt | None = None,
 ) -> Result:
     """Run a launch; return when nothing of it is left, at the latest just after `timeout_s`.
 
@@ -59,8 +88,11 @@ def execute(
     of a command, because the thread waits here.
 
     Raises:
+        SandboxStopped: the halt came; nothing of the launch is left.
         SandboxError: the leader could not start the command, was killed, or left something behind.
     """
+    if halt and _wait_for(halt.fd, 0):
+        raise SandboxStopped("the sandbox was stopped")
     kept = HeadTail(limits.output_head_bytes, limits.output_tail_bytes)
     try:
         watch = Watch(limits, disk)
@@ -75,7 +107,8 @@ def execute(
             leader = _start(launch, output_end.fileno(), status_end.fileno())
             output_end.close()
             status_end.close()
-            with _Running(leader, launch.stop_signal, output_fd, status_fd, kept, watch) as running:
+            pipes = _Pipes(output_fd, status_fd)
+            with _Running(leader, launch.stop_signal, pipes, kept, watch, halt) as running:
                 in_time = running.follow(start_ns + int(timeout_s * _NS_PER_S))
                 running.stop()
                 duration_ns = time.monotonic_ns() - start_ns
@@ -104,6 +137,12 @@ def memory_file(name: str, content: bytes, stack: ExitStack) -> int:
     return fd
 
 
+@dataclass(frozen=True)
+class _Pipes:
+    output_fd: int
+    status_fd: int
+
+
 class _Running:
     """A leader at work: its output, its status, and how to end it."""
 
@@ -111,10 +150,10 @@ class _Running:
         self,
         leader: "subprocess.Popen[bytes]",
         stop_signal: signal.Signals,
-        output_fd: int,
-        status_fd: int,
+        pipes: _Pipes,
         kept: HeadTail,
         watch: Watch,
+        halt: Halt | None,
     ) -> None:
         self.exit_code: int | None = None
         self.over_limit: WatchedLimit | None = None
@@ -123,13 +162,16 @@ class _Running:
         self._leader_fd = os.pidfd_open(leader.pid)
         self._child_fd: int | None = None
         self._stop_signal = stop_signal
-        self._output_fd = output_fd
-        self._status_fd = status_fd
+        self._output_fd = pipes.output_fd
+        self._status_fd = pipes.status_fd
         self._status = b""
         self._kept = kept
         self._poll = select.poll()
-        for fd in (output_fd, status_fd, self._leader_fd):
+        for fd in (self._output_fd, self._status_fd, self._leader_fd):
             self._poll.register(fd, select.POLLIN)
+        self._halt_fd = halt.fd if halt else None
+        if halt:
+            self._poll.register(halt.fd, select.POLLIN)
 
     def __enter__(self) -> "_Running":
         return self
@@ -146,6 +188,9 @@ class _Running:
         """Take in output until the leader ends (True) or the deadline comes (False).
 
         A command that goes over a watched limit counts as ended.
+
+        Raises:
+            SandboxStopped: the halt came first.
         """
         look_ns = self._next_look_ns()
         while (now_ns := time.monotonic_ns()) < deadline_ns:
@@ -164,6 +209,8 @@ class _Running:
                 self._poll.unregister(self._status_fd)
             if self._leader_fd in ready:
                 return True
+            if self._halt_fd in ready:
+                raise SandboxStopped("the sandbox was stopped")
         return False
 
     def stop(self) -> None:

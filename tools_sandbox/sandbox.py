@@ -8,7 +8,7 @@ from tools_sandbox.binaries import Bwrap, find_bwraps
 from tools_sandbox.limits import Limits
 from tools_sandbox.opening import Opened, View, Wish, open_bubblewrap, open_supervised
 from tools_sandbox.places import Snapshot
-from tools_sandbox.process import execute
+from tools_sandbox.process import Halt, execute
 from tools_sandbox.requests import check_timeout, checked_words, checked_workspace
 from tools_sandbox.result import Result, Tier
 from tools_sandbox.store import Pristine
@@ -22,11 +22,13 @@ class Sandbox:
     thread only, while nothing runs.
     """
 
-    def __init__(self, opened: Opened, limits: Limits) -> None:
+    def __init__(self, opened: Opened, limits: Limits, halt: Halt | None = None) -> None:
         self.info = opened.info
         self.limits = limits
         self._opened = opened
         self._is_open = True
+        self._halt = halt or Halt()
+        self._owns_halt = halt is None
         self._place = opened.place
         self._backend = opened.backend
         self._disk = None if self._place.bounded else DiskWatch(self._place.path)
@@ -57,6 +59,7 @@ class Sandbox:
         Raises:
             InvalidRequest: the command or the time-out can't be used.
             SandboxError: the sandbox failed, as opposed to the command.
+            SandboxStopped: `stop` was called.
         """
         check_timeout(timeout_s)
         words = checked_words(command)
@@ -65,7 +68,16 @@ class Sandbox:
             timeout_s=timeout_s,
             limits=self.limits,
             disk=self._disk,
+            halt=self._halt,
         )
+
+    def stop(self) -> None:
+        """End what runs here and in branches, and let nothing start any more.
+
+        For other threads than the one that runs commands, where that raises `SandboxStopped`. The
+        sandbox is still to be closed.
+        """
+        self._halt.come()
 
     def snapshot(self) -> Snapshot:
         """Keep the present state of a view, for `restore` and `branch`.
@@ -101,12 +113,14 @@ class Sandbox:
             place.close()
             raise
         opened = Opened(place, backend, self.info, self._opened.backend_for)
-        return Sandbox(opened, self.limits)
+        return Sandbox(opened, self.limits, self._halt)
 
     def close(self) -> None:
         """Release what the sandbox holds outside the workspace; a view is gone after that."""
         if self._is_open:
             self._is_open = False
+            if self._owns_halt:
+                self._halt.close()
             self._backend.close()
             self._place.close()
 

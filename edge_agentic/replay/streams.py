@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from edge_agentic.replay.player import (
     play,
 )
 from edge_agentic.trace.conversation import Conversation
+from tools_sandbox.sandbox import Sandbox
 
 _Item = TurnRecord | ConversationEnd | BaseException | None
 _CLOSE_AGAIN_S: Final = 0.2
@@ -35,7 +36,7 @@ def play_at_once(
 
     A stream takes the next conversation as soon as it has ended one. Records come in the order
     in which they were made; those of one conversation keep theirs. Closing the generator ends
-    every stream: engines are closed, so that no one waits for an answer.
+    every stream: engines are closed and tools stopped, so that no one waits for either.
 
     Raises:
         SandboxError: the sandbox itself failed.
@@ -43,6 +44,7 @@ def play_at_once(
     records: queue.SimpleQueue[_Item] = queue.SimpleQueue()
     waiting = iter(plan.pack.conversations)
     lock, stop = threading.Lock(), threading.Event()
+    workspaces = _OpenWorkspaces(open_workspace)
 
     def take() -> Conversation | None:
         with lock:
@@ -52,7 +54,7 @@ def play_at_once(
         try:
             while (conversation := take()) is not None:
                 alone = replace(plan, pack=replace(plan.pack, conversations=(conversation,)))
-                with closing(play(alone, engine, open_workspace, clock, stop.wait)) as played:
+                with closing(play(alone, engine, workspaces.open, clock, stop.wait)) as played:
                     for record in played:
                         if stop.is_set():
                             return
@@ -69,6 +71,7 @@ def play_at_once(
         yield from _until_all_end(records, len(threads))
     finally:
         stop.set()
+        workspaces.stop()
         _end(threads, engines)
 
 
@@ -83,6 +86,38 @@ def _end(threads: Sequence[threading.Thread], engines: Sequence[Engine]) -> None
                 engine.close()
         for thread in threads:
             thread.join(_CLOSE_AGAIN_S)
+
+
+class _OpenWorkspaces:
+    """The sandboxes that streams work in, to be stopped together."""
+
+    def __init__(self, open_workspace: OpenWorkspace) -> None:
+        self._open_workspace = open_workspace
+        self._lock = threading.Lock()
+        self._sandboxes: list[Sandbox] = []
+        self._is_stopped = False
+
+    @contextmanager
+    def open(self, conversation_id: str) -> Iterator[Sandbox | None]:
+        with self._open_workspace(conversation_id) as sandbox:
+            if sandbox is None:
+                yield None
+                return
+            with self._lock:
+                self._sandboxes.append(sandbox)
+                if self._is_stopped:
+                    sandbox.stop()
+            try:
+                yield sandbox
+            finally:
+                with self._lock:
+                    self._sandboxes.remove(sandbox)
+
+    def stop(self) -> None:
+        with self._lock:
+            self._is_stopped = True
+            for sandbox in self._sandboxes:
+                sandbox.stop()
 
 
 def _until_all_end(
