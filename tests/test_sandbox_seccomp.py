@@ -92,6 +92,13 @@ def test_the_filter_of_bubblewrap(
         pytest.param(62, 129, (0xFFFFFFFF, 9), "EPERM", id="kill everybody, half a word"),
         pytest.param(62, 129, (1234, 9), ALLOWED, id="kill one"),
         pytest.param(29, 194, (1, 1, 0), "ENOSYS", id="shmget"),
+        pytest.param(30, 196, (5, 0, 0), "ENOSYS", id="shmat by number"),
+        pytest.param(31, 195, (5, 0), "ENOSYS", id="shmctl by number"),
+        pytest.param(70, 188, (5,), "ENOSYS", id="msgrcv by number"),
+        pytest.param(65, 193, (5,), "ENOSYS", id="semop by number"),
+        pytest.param(241, 181, (), "ENOSYS", id="mq_unlink"),
+        pytest.param(302, 261, (0, 7), ALLOWED, id="prlimit64 of itself"),
+        pytest.param(302, 261, (1234, 0), "EPERM", id="prlimit64 of another"),
         pytest.param(101, 117, (16, 1), "EPERM", id="ptrace"),
     ],
 )

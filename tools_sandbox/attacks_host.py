@@ -255,7 +255,11 @@ def _inject_terminal_input(scene: Scene) -> bool:
 
 _ATTACH = """
 import ctypes, sys
-sys.exit(0 if ctypes.CDLL(None).shmget(int(sys.argv[1]), 0, 0) >= 0 else 1)
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_ssize_t
+key, number = map(int, sys.argv[1:])
+by_number = [libc.shmat(number, None, flags) for flags in (0, 0o10000)]
+sys.exit(0 if libc.shmget(key, 0, 0) >= 0 or max(by_number) != -1 else 1)
 """
 
 
@@ -263,11 +267,11 @@ def _sysv_shared_memory(scene: Scene) -> bool:
     libc = ctypes.CDLL(None)
     create_exclusively, remove = 0o1000 | 0o2000, 0
     key = secrets.randbelow(2**30) + 1
-    segment = libc.shmget(key, ctypes.c_size_t(4096), create_exclusively | 0o600)
+    segment = libc.shmget(key, ctypes.c_size_t(4096), create_exclusively | 0o666)
     if segment < 0:
         raise AttackNotRun("the host gives no shared memory")
     try:
-        return scene.python(_ATTACH, str(key)).exit_code != 0
+        return scene.python(_ATTACH, str(key), str(segment)).exit_code != 0
     finally:
         libc.shmctl(segment, remove, None)
 

@@ -49,7 +49,11 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "mknodat": (259, 33),
     "mount": (165, 40),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "msgctl": (71, 187),
     "msgget": (68, 186),
+    "msgrcv": (70, 188),
+    "msgsnd": (69, 189),
     "open": (2, None),
     "open_by_handle_at": (304, 265),
     "open_tree": (428, 428),
@@ -58,13 +62,19 @@ _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "perf_event_open": (298, 241),
     "pidfd_getfd": (438, 438),
     "pivot_root": (155, 41),
+    "prlimit64": (302, 261),
     "process_madvise": (440, 440),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
     "ptrace": (101, 117),
     "request_key": (249, 218),
+    "semctl": (66, 191),
     "semget": (64, 190),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "setns": (308, 268),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
     "shmget": (29, 194),
     "socket": (41, 198),
     "syslog": (103, 116),
@@ -110,6 +120,22 @@ _ABSENT = (
     "openat2",
     "shmget",
 )
+# The host's own, in a tier without namespaces. What is there already needs no `…get`, since the
+# numbers of System V objects are small and easily guessed.
+_HOST_OBJECTS = (
+    "mq_open",
+    "mq_unlink",
+    "msgctl",
+    "msgget",
+    "msgrcv",
+    "msgsnd",
+    "semctl",
+    "semget",
+    "semop",
+    "semtimedop",
+    "shmat",
+    "shmctl",
+)
 _MODE_ARGUMENTS = {
     "chmod": 1,
     "fchmod": 1,
@@ -148,12 +174,14 @@ def bubblewrap_filter(machine: str | None = None) -> bytes:
 def landlock_filter(abi: int, machine: str | None = None) -> bytes:
     """The filter of tier `landlock`, which has no namespaces to rely on.
 
-    Sockets, System V objects and message queues are the host's there, so there are none. Before
-    version 3, Landlock does not see a truncation by name.
+    Sockets, System V objects and message queues are the host's there, so there are none; nor can
+    the limits of another process be set. Before version 3, Landlock does not see a truncation by
+    name.
     """
     rules = [rule for rule in _common() if rule.call != "socket"]
     rules += [_Rule("socket"), _Rule("kill", argument=0, test="equal", values=(_ALL,))]
-    rules += [_Rule(call, errno.ENOSYS) for call in ("mq_open", "msgget", "semget")]
+    rules.append(_Rule("prlimit64", argument=0, test="not_equal", values=(0,)))
+    rules += [_Rule(call, errno.ENOSYS) for call in _HOST_OBJECTS]
     if abi < 3:
         rules.append(_Rule("truncate"))
     return _assemble(rules, machine)
