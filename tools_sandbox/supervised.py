@@ -84,6 +84,7 @@ class Supervised:
             user = self._place.user
             settings = {
                 "words": [*prlimit_argv(self._limits, processes=self._limit_processes), *words],
+                "caller": os.getpid(),
                 "status_fd": status_fd,
                 "uid": user.uid,
                 "gid": user.gid,

@@ -15,12 +15,20 @@ _BLOCKED = {signal.SIGTERM, signal.SIGCHLD}
 
 
 def main(
-    *, words: list[str], status_fd: int, uid: int, gid: int, filter: bytes, rules: int | None
+    *,
+    words: list[str],
+    caller: int,
+    status_fd: int,
+    uid: int,
+    gid: int,
+    filter: bytes,
+    rules: int | None,
 ) -> None:
-    """Run a command to its end or to SIGTERM, and report on the status descriptor.
+    """Run a command to its end or to the caller's SIGTERM, and report on the status descriptor.
 
     Args:
         words: the program and its words.
+        caller: the process that starts this one.
         status_fd: where to report.
         uid: the user to run it as.
         gid: his group.
@@ -29,9 +37,11 @@ def main(
     """
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     # The caller's death counts as a deadline.
-    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
-    os.set_inheritable(status_fd, False)
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != caller:
+        return
+    os.set_inheritable(status_fd, False)
     # Closed by the start of the command, so that its end without a word means success.
     failed, failing = os.pipe()
     child = os.fork()
@@ -43,7 +53,9 @@ def main(
         return
     exit_code: int | None = None
     while exit_code is None:
-        if signal.sigwait(_BLOCKED) == signal.SIGTERM:
+        came = signal.sigwaitinfo(_BLOCKED)
+        # The kernel names the caller for its death too. A command of the same user can send one.
+        if came.si_signo == signal.SIGTERM and came.si_pid == caller:
             break
         exit_code = _reap(child)
     _sweep()
@@ -55,6 +67,8 @@ def _become(
     words: list[str], uid: int, gid: int, filter: bytes, rules: int | None, failing: int
 ) -> None:
     try:
+        # So that `kill 0` does not reach the supervisor.
+        os.setsid()
         # Python ignores these two; a command expects the usual meaning.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
