@@ -3,6 +3,7 @@
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,6 +79,32 @@ def test_a_long_text_is_cut_in_the_middle(sandbox: Sandbox) -> None:
     assert outcome.output.startswith("1\n2\n")
     assert "bytes dropped" in outcome.output
     assert outcome.output.endswith("\n999\n1000\n")
+
+
+def test_some_lines_of_a_file_that_is_nothing_but_lines(sandbox: Sandbox) -> None:
+    most = 64 * 1024 * 1024
+    sandbox.run(f"(yes '' | head -c {most}; echo last) > lines", timeout_s=60)
+    start_s = time.monotonic()
+    assert sandbox.files.read_file("lines").output.endswith("\nlast\n")
+    assert sandbox.files.read_file("lines", first_line=most).output == "\nlast\n"
+    assert sandbox.files.read_file("lines", first_line=most - 1, last_line=most).output == "\n\n"
+    assert sandbox.files.read_file("lines", first_line=3, last_line=2).output == ""
+    assert time.monotonic() - start_s < 20
+
+
+def test_a_path_may_have_more_parts_than_a_program_has_levels(sandbox: Sandbox) -> None:
+    path = "d/" * 1100 + "file"
+    assert sandbox.files.write_file(path, "x").ok
+    assert sandbox.files.read_file(path).output == "x"
+    sandbox.run("rm -r d", timeout_s=30)
+
+
+def test_a_refused_path_leaves_no_descriptor_open(sandbox: Sandbox) -> None:
+    before = sorted(p.name for p in Path("/proc/self/fd").iterdir())
+    for path in ("file\ud800", "new/file\ud800", "x" * 300, "..", "none/file"):
+        assert not sandbox.files.str_replace(path, "a", "b").ok
+        assert not sandbox.files.write_file(path + "\ud800", "x").ok
+    assert sorted(p.name for p in Path("/proc/self/fd").iterdir()) == before
 
 
 def test_a_search_gives_file_line_and_text(sandbox: Sandbox) -> None:

@@ -9,7 +9,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -56,13 +56,9 @@ class FileTools:
         """The text of a file, or of some of its lines; long text is cut in the middle."""
         with self._answering() as answer, self._root() as root:
             kept = HeadTail(self._limits.output_head_bytes, self._limits.output_tail_bytes)
-            number = 1
-            for piece in _pieces(root, self._relative(path), self._limits.file_size_bytes):
-                if last_line is not None and number > last_line:
-                    break
-                if number >= first_line:
-                    kept.feed(piece)
-                number += piece.endswith(b"\n")
+            chunks = _chunks(root, self._relative(path), self._limits.file_size_bytes)
+            for piece in _lines(chunks, first_line, last_line):
+                kept.feed(piece)
             answer.give(kept.text(), truncated=kept.dropped_bytes > 0)
         return answer.outcome
 
@@ -82,7 +78,7 @@ class FileTools:
             name = self._relative(path)
             if not old:
                 raise _Refused("the text to replace is empty")
-            data = b"".join(_pieces(root, name, _EDITABLE_BYTES + 1))
+            data = b"".join(_chunks(root, name, _EDITABLE_BYTES + 1))
             if len(data) > _EDITABLE_BYTES:
                 raise _Refused(f"the file has more than {_EDITABLE_BYTES} bytes")
             count = data.count(_encoded(old))
@@ -190,8 +186,8 @@ _REASONS = {
 }
 
 
-def _pieces(root: int, path: str, most_bytes: int) -> Iterator[bytes]:
-    """A file's content in pieces that end at line ends or are long."""
+def _chunks(root: int, path: str, most_bytes: int) -> Iterator[bytes]:
+    """A file's content."""
     place = kernel.open_beneath(root, path, os.O_PATH)
     try:
         _require_file(os.fstat(place).st_mode)
@@ -202,9 +198,30 @@ def _pieces(root: int, path: str, most_bytes: int) -> Iterator[bytes]:
         os.close(place)
     with os.fdopen(file_fd, "rb") as file:
         left = most_bytes
-        while left > 0 and (piece := file.readline(min(left, _CHUNK_BYTES))):
-            left -= len(piece)
-            yield piece
+        while left > 0 and (chunk := file.read(min(left, _CHUNK_BYTES))):
+            left -= len(chunk)
+            yield chunk
+
+
+def _lines(chunks: Iterable[bytes], first: int, last: int | None) -> Iterator[bytes]:
+    """The part of a content from one line to another.
+
+    Chunks that are in or out as a whole are not looked at line by line: a file of nothing but line
+    ends would take minutes.
+    """
+    number = 1
+    for chunk in chunks:
+        if last is not None and number > last:
+            return
+        following = number + chunk.count(b"\n")
+        if number >= first and (last is None or following <= last):
+            yield chunk
+        elif following >= first:
+            for line in chunk.splitlines(keepends=True):
+                if number >= first and (last is None or number <= last):
+                    yield line
+                number += line.endswith(b"\n")
+        number = following
 
 
 def _write(
@@ -253,8 +270,8 @@ def _locate(
         directory = _directory(root, parent or ".", create=create)
         try:
             target = os.readlink(name, dir_fd=directory)
-        except OSError as error:
-            if error.errno in (errno.EINVAL, errno.ENOENT):
+        except BaseException as error:
+            if isinstance(error, OSError) and error.errno in (errno.EINVAL, errno.ENOENT):
                 return directory, name
             os.close(directory)
             raise
@@ -265,18 +282,26 @@ def _locate(
 
 def _directory(root: int, path: str, *, create: bool) -> int:
     """Open a directory that the kernel finds beneath the root; make it if it is missing."""
-    try:
-        return kernel.open_beneath(root, path, _DIRECTORY)
-    except FileNotFoundError:
-        parent, _, name = path.rstrip("/").rpartition("/")
-        if not create or name in ("", ".", ".."):
-            raise
-        above = _directory(root, parent or ".", create=True)
+    missing: list[str] = []
+    while True:
         try:
-            os.mkdir(name, 0o755, dir_fd=above)
+            found = kernel.open_beneath(root, path or ".", _DIRECTORY)
+            break
+        except FileNotFoundError:
+            path, _, name = path.rstrip("/").rpartition("/")
+            if not create or name in ("", ".", ".."):
+                raise
+            missing.append(name)
+    # One below the other, since a path may have more parts than a program may have levels.
+    while missing:
+        name = missing.pop()
+        try:
+            os.mkdir(name, 0o755, dir_fd=found)
+            below = kernel.open_beneath(found, name, _DIRECTORY)
         finally:
-            os.close(above)
-        return kernel.open_beneath(root, path, _DIRECTORY)
+            os.close(found)
+        found = below
+    return found
 
 
 def _require_file(mode: int) -> None:
