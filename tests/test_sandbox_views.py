@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -297,6 +298,10 @@ def bash(command: str) -> Callable[[Sandbox], Result]:
         ("mkdir new", "touch new", False),
         ("rm src/a; mkdir src/a", "rm src/a; mkdir src/a; touch src/a/x", False),
         ("echo new > 'na\nme'", "echo new > 'na\nme'", True),
+        ("truncate -s 1M hole", "head -c 1M /dev/zero > hole", True),
+        ("truncate -s 1M hole", "truncate -s 2M hole", False),
+        ("truncate -s 1M h; echo x >> h", "head -c 1M /dev/zero > h; echo x >> h", True),
+        ("truncate -s 1M h; echo x >> h", "truncate -s 1M h; echo y >> h", False),
     ],
 )
 def test_what_two_commands_changed_can_be_compared(
@@ -308,6 +313,14 @@ def test_what_two_commands_changed_can_be_compared(
     assert (here == on_branch) is same
     # Where layers lie makes no difference after more than one change.
     assert observer.watch_on_branch(view.snapshot(), bash("true"))[1] == ()
+
+
+def test_holes_take_no_time_to_look_at(view: Sandbox) -> None:
+    start_s = time.monotonic()
+    many = "for i in {1..300}; do truncate -s 1G hole-$i; done"
+    _, changes = Observer(view).watch(bash(many))
+    assert len(changes) == 300
+    assert time.monotonic() - start_s < 30
 
 
 def test_changes_are_named(view: Sandbox) -> None:
