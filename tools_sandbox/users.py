@@ -5,12 +5,14 @@ import os
 import stat
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 TOOL_UID = 60800
 """Whom root runs commands as. Debian and systemd hand out no number from 60578 to 61183."""
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 
 @dataclass(frozen=True)
@@ -74,17 +76,20 @@ def give(directory: Path, user: User, *, only_from: User | None = None) -> None:
     """
     if os.geteuid() != 0:
         return
-    entries = list(_entries(directory))
-    names_seen = Counter((found.st_dev, found.st_ino) for _, found in entries)
-    for path, found in entries:
-        if only_from and found.st_uid != only_from.uid:
-            continue
-        if (found.st_uid, found.st_gid) == (user.uid, user.gid):
-            continue
-        if not stat.S_ISDIR(found.st_mode) and found.st_nlink > names_seen[_identity(found)]:
-            continue
-        with contextlib.suppress(FileNotFoundError):
-            os.chown(path, user.uid, user.gid, follow_symlinks=False)
+    top = os.open(directory, _DIRECTORY)
+    try:
+        names_seen = Counter(_identity(found) for _, _, found in _entries(top))
+        for parent, name, found in _entries(top):
+            if only_from and found.st_uid != only_from.uid:
+                continue
+            if (found.st_uid, found.st_gid) == (user.uid, user.gid):
+                continue
+            if not stat.S_ISDIR(found.st_mode) and found.st_nlink > names_seen[_identity(found)]:
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                os.chown(name, user.uid, user.gid, dir_fd=parent, follow_symlinks=False)
+    finally:
+        os.close(top)
 
 
 def give_back(directory: Path, user: User) -> None:
@@ -114,15 +119,37 @@ def _exists(uid: int) -> bool:
     return False
 
 
-def _entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
-    yield str(directory), directory.stat()
-    waiting = [str(directory)]
+def _entries(top: int) -> Iterator[tuple[int, str, os.stat_result]]:
+    """The directory and all below it: the parent, good until the next one, the name, the state.
+
+    Each directory is opened part by part, since its owner may be at work in it: nothing but what is
+    really below comes, whatever he moves and links meanwhile.
+    """
+    yield top, ".", os.fstat(top)
+    waiting: list[tuple[str, ...]] = [()]
     while waiting:
-        with os.scandir(waiting.pop()) as found:
+        parts = waiting.pop()
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), _opened(top, parts) as fd:
+            with os.scandir(fd) as entries:
+                found = list(entries)
             for entry in found:
-                yield entry.path, entry.stat(follow_symlinks=False)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                with contextlib.suppress(FileNotFoundError):
+                    yield fd, entry.name, entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append((*parts, entry.name))
+
+
+@contextlib.contextmanager
+def _opened(top: int, parts: Iterable[str]) -> Iterator[int]:
+    fd = os.dup(top)
+    try:
+        for part in parts:
+            below = os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:
