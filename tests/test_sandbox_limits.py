@@ -1,5 +1,6 @@
 """Memory and disk of a command are bounded in every tier, and a command that goes over ends."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from tools_sandbox.errors import SandboxUnavailable
 from tools_sandbox.limits import MIB, Limits
 from tools_sandbox.result import Tier
 from tools_sandbox.sandbox import Sandbox, open_sandbox
+from tools_sandbox.watch import DiskWatch, Watch
 
 LIMITS = Limits(memory_bytes=200 * MIB, workspace_bytes=8 * MIB, workspace_files=300)
 
@@ -110,3 +112,12 @@ def test_what_the_workspace_held_before_does_not_count(sandbox: Sandbox) -> None
     with open_sandbox(directory, tier=tier, limits=LIMITS) as again:
         result = again.run("head -c 4M /dev/zero > more; sleep 0.3; echo ok", timeout_s=50)
         assert result.output == "ok\n"
+
+
+def test_a_look_at_the_disk_gives_way_to_the_deadline(tmp_path: Path) -> None:
+    disk = DiskWatch(tmp_path)
+    watch = Watch(Limits(workspace_bytes=MIB), disk)
+    with (tmp_path / "fill").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 256 * MIB)
+    assert watch.exceeded(os.getpid(), left_s=60) == "workspace_bytes"
+    assert watch.exceeded(os.getpid(), left_s=1e-4) is None

@@ -195,7 +195,9 @@ class _Running:
         look_ns = self._next_look_ns()
         while (now_ns := time.monotonic_ns()) < deadline_ns:
             if now_ns >= look_ns:
-                self.over_limit = self._watch.exceeded(self._leader.pid)
+                self.over_limit = self._watch.exceeded(
+                    self._leader.pid, (deadline_ns - now_ns) / _NS_PER_S
+                )
                 if self.over_limit:
                     return True
                 look_ns = self._next_look_ns()

@@ -38,8 +38,8 @@ class DiskWatch:
         self._start_of_disk = _disk_in_use(directory)
         self._last = DiskUse(0, 0)
 
-    def growth(self, suspicion: DiskUse) -> DiskUse:
-        """How much more there is than at the start.
+    def growth(self, suspicion: DiskUse, patience_s: float = _DU_PATIENCE_S) -> DiskUse:
+        """How much more there is than at the start; what the file system says where time is short.
 
         Counting all files takes time, so it is done only where the use of the whole file system
         has grown by as much as `suspicion` names.
@@ -50,17 +50,18 @@ class DiskWatch:
         )
         if taken.size_bytes < suspicion.size_bytes and taken.files < suspicion.files:
             return DiskUse(0, 0)
-        found = self._measure()
+        found = self._measure(patience_s)
         if found is None or self._start is None:
             return taken
         return DiskUse(found.size_bytes - self._start.size_bytes, found.files - self._start.files)
 
-    def _measure(self) -> DiskUse | None:
-        """The whole directory; None where parts of it can't be read."""
-        size, files = self._du("--block-size=1"), self._du("--inodes")
+    def _measure(self, patience_s: float = _DU_PATIENCE_S) -> DiskUse | None:
+        """The whole directory; None where parts of it can't be read, or not in time."""
+        until_s = time.monotonic() + patience_s
+        size, files = self._du("--block-size=1", until_s), self._du("--inodes", until_s)
         return None if size is None or files is None else DiskUse(size, files)
 
-    def _du(self, unit: str) -> int | None:
+    def _du(self, unit: str, until_s: float) -> int | None:
         with contextlib.suppress(OSError, subprocess.SubprocessError, ValueError):
             done = subprocess.run(
                 ["du", "-s", "-x", unit, "--", self._directory],
@@ -68,7 +69,7 @@ class DiskWatch:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=True,
-                timeout=_DU_PATIENCE_S,
+                timeout=max(0.0, until_s - time.monotonic()),
             )
             return int(done.stdout.split()[0])
         return None
@@ -90,15 +91,21 @@ class Watch:
         self.pause_s = _CALM_S
         """How long to wait before the next look."""
 
-    def exceeded(self, leader: int) -> WatchedLimit | None:
-        """The limit that a process and its descendants have gone over, if there is one."""
+    def exceeded(self, leader: int, left_s: float) -> WatchedLimit | None:
+        """The limit that a process and its descendants have gone over, if there is one.
+
+        None also where `left_s` is over before it is known: a deadline waits for nothing.
+        """
         started = time.monotonic()
         over = self._memory_is_over(leader)
         if over or not self._disk:
             return "memory_bytes" if over else None
-        grown = self._disk.growth(self._allowed)
+        grown = self._disk.growth(self._allowed, min(left_s, _DU_PATIENCE_S))
         # A look that took long is followed by a rest that is longer.
-        self.pause_s = max(self.pause_s, 10 * (time.monotonic() - started))
+        took_s = time.monotonic() - started
+        self.pause_s = max(self.pause_s, 10 * took_s)
+        if took_s >= left_s:
+            return None
         if grown.size_bytes > self._allowed.size_bytes:
             return "workspace_bytes"
         return "workspace_files" if grown.files > self._allowed.files else None
