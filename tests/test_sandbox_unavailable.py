@@ -89,6 +89,7 @@ def test_a_workspace_that_is_no_directory_is_refused(
 
 SYSTEM = ("/", "/usr", "/usr/bin", "/etc", "/bin", "/lib", "/sbin", "/boot", "/dev", "/proc")
 SYSTEM += ("/proc/self/root", "/sys", "/sys/kernel", "/root", "/home", "/var", "/run", "/tmp/..")
+SYSTEM += ("/tmp", "/var/tmp", "/opt", "/srv", "/mnt", "/media")
 
 
 @pytest.mark.parametrize("tier", list(Tier))

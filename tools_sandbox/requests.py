@@ -18,6 +18,7 @@ _SYSTEM_TREES |= {"/lib", "/lib32", "/lib64", "/libx32"}
 _SHARED_MEMORY = "/dev/shm"
 # Refused by themselves only.
 _SYSTEM_DIRECTORIES = {"/", "/home", "/root", "/run", "/var", _SHARED_MEMORY}
+_SYSTEM_DIRECTORIES |= {"/tmp", "/var/tmp", "/opt", "/srv", "/mnt", "/media"}
 
 
 def check_timeout(timeout_s: float) -> None:
