@@ -232,6 +232,13 @@ def test_a_state_of_files_that_nobody_may_read_is_kept(view: Sandbox) -> None:
         assert said(branch, "chmod -R u+rwx f d; cat f d/e/g") == "x\ny\n"
 
 
+def test_a_command_that_shuts_the_workspace_does_not_end_all_others(view: Sandbox) -> None:
+    assert view.run("chmod 0 .", timeout_s=20).exit_code == 0
+    assert said(view, "cat run.sh") == said(view, "cat run.sh")
+    with view.branch(view.snapshot()) as branch:
+        assert said(branch, "cat run.sh") == "echo hi\n"
+
+
 def test_the_callers_own_directory_has_no_states(place: Path) -> None:
     (place / "own").mkdir()
     with (

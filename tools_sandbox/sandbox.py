@@ -1,10 +1,13 @@
 """Opens a sandbox for one workspace, and runs commands and file tools in it."""
 
+import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from tools_sandbox import files
 from tools_sandbox.binaries import Bwrap, find_bwraps
+from tools_sandbox.errors import SandboxError
 from tools_sandbox.limits import Limits
 from tools_sandbox.opening import Opened, View, Wish, open_bubblewrap, open_supervised
 from tools_sandbox.places import Snapshot
@@ -63,6 +66,7 @@ class Sandbox:
         """
         check_timeout(timeout_s)
         words = checked_words(command)
+        _open_up(self._place.path)
         return execute(
             lambda status_fd: self._backend.launch(words, status_fd),
             timeout_s=timeout_s,
@@ -179,6 +183,28 @@ def open_view(
         SandboxUnavailable: the tier or the view can't be had here; the text names the remedy.
     """
     return _open(Wish(pristine.path, limits or Limits(), view), tier, bwraps)
+
+
+def _open_up(workspace: Path) -> None:
+    """Let the owner of a workspace in again, should a command have shut the door.
+
+    Raises:
+        SandboxError: the workspace is gone.
+    """
+    try:
+        fd = os.open(workspace, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise SandboxError(f"the workspace can't be opened: {error.strerror}") from error
+    try:
+        mode = os.fstat(fd).st_mode
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            # A descriptor of this kind can be changed only through its name in /proc.
+            Path(f"/proc/self/fd/{fd}").chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+    except PermissionError:
+        # It belongs to somebody else, and so did the change.
+        pass
+    finally:
+        os.close(fd)
 
 
 def _open(wish: Wish, tier: Tier, bwraps: Sequence[Bwrap] | None) -> Sandbox:
