@@ -46,6 +46,27 @@ print("done")
 """
 
 
+LET_GO = """
+import mmap, time
+memory = mmap.mmap(-1, 600 << 20)
+for place in range(0, 600 << 20, 4 << 20):
+    for page in range(place, place + (4 << 20), 4096):
+        memory[page] = 1
+    memory.madvise(mmap.MADV_DONTNEED, place, 4 << 20)
+time.sleep(5)
+print("done")
+"""
+TABLES = """
+import mmap, time
+kept = mmap.mmap(-1, 300 << 30, mmap.MAP_PRIVATE | 0x4000, mmap.PROT_READ)
+kept.madvise(15)
+for place in range(0, 300 << 30, 2 << 20):
+    kept[place]
+time.sleep(5)
+print("done")
+"""
+
+
 @pytest.fixture(params=list(Tier))
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     with tempfile.TemporaryDirectory(prefix="test-limits-") as name:
@@ -70,6 +91,11 @@ def test_a_command_that_goes_over_its_memory_ends(
 ) -> None:
     outcome = python(sandbox, HOLD, kind, str(processes), str(mib))
     assert outcome == (137, "", "memory_bytes")
+
+
+@pytest.mark.parametrize("script", [LET_GO, TABLES], ids=["shared, let go of", "page tables"])
+def test_memory_that_is_in_no_resident_set_counts_too(sandbox: Sandbox, script: str) -> None:
+    assert python(sandbox, script) == (137, "", "memory_bytes")
 
 
 def test_one_process_that_asks_for_too_much_is_told_so(sandbox: Sandbox) -> None:

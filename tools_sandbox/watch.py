@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,12 @@ WatchedLimit = Literal["memory_bytes", "workspace_bytes", "workspace_files"]
 _CALM_S, _TENSE_S = 0.05, 0.02
 _DU_PATIENCE_S = 10.0
 _KIB = 1024
-_ANONYMOUS_OR_SHARED = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
+_RESIDENT = re.compile(rb"^(?:RssAnon|RssShmem|VmPTE):\s+(\d+) kB", re.MULTILINE)
+_PAGE_TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB", re.MULTILINE)
+_SHARED_MAPPING = re.compile(
+    rb"^(\w+)-(\w+) \S+ (\w+) \S+ (\d+) +/dev/zero \(deleted\)$", re.MULTILINE
+)
+_SHARED_OF_ALL = re.compile(r"^Shmem:\s+(\d+) kB", re.MULTILINE)
 _PROPORTIONAL = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
 
 
@@ -81,6 +87,7 @@ class Watch:
     def __init__(self, limits: Limits, disk: DiskWatch | None) -> None:
         self._limits = limits
         self._disk = disk
+        self._shared_at_start = _shared_of_all()
         self._allowed = DiskUse(limits.workspace_bytes, limits.workspace_files)
         # What an earlier command left over the limit is no reason to end one that tidies up.
         before = disk.growth(self._allowed) if disk else DiskUse(0, 0)
@@ -114,13 +121,18 @@ class Watch:
         processes = [leader, *descendants(leader)]
         limit = self._limits.memory_bytes
         # Pages that processes share are counted for each of them: quick, and never too little.
-        at_most = sum(_sum_of_kib(pid, "status", _ANONYMOUS_OR_SHARED) or 0 for pid in processes)
-        self.pause_s = _TENSE_S if at_most * 4 > limit else _CALM_S
+        at_most = sum(_sum_of_kib(pid, "status", _RESIDENT) or 0 for pid in processes)
+        # Shared pages stay after a process has let go of them; then they are in no such sum.
+        kept = _shared_of_all() - self._shared_at_start
+        self.pause_s = _TENSE_S if max(at_most, kept) * 4 > limit else _CALM_S
+        if kept > limit and _shared_mapped(processes) > limit:
+            return True
         if at_most <= limit:
             return False
         exact = [_sum_of_kib(pid, "smaps_rollup", _PROPORTIONAL) for pid in processes]
         known = [value for value in exact if value is not None]
-        return sum(known) > limit if known else True
+        tables = sum(_sum_of_kib(pid, "status", _PAGE_TABLES) or 0 for pid in processes)
+        return sum(known) + tables > limit if known else True
 
 
 def _sum_of_kib(pid: int, file: str, pattern: "re.Pattern[bytes]") -> int | None:
@@ -130,6 +142,24 @@ def _sum_of_kib(pid: int, file: str, pattern: "re.Pattern[bytes]") -> int | None
     except OSError:
         return None
     return sum(map(int, pattern.findall(text))) * _KIB
+
+
+def _shared_of_all() -> int:
+    """Shared memory of the whole machine, files in memory included, in bytes."""
+    found = _SHARED_OF_ALL.search(Path("/proc/meminfo").read_text())
+    return int(found[1]) * _KIB if found else 0
+
+
+def _shared_mapped(processes: Iterable[int]) -> int:
+    """The most that the shared memory of some processes can hold, in bytes."""
+    sizes: dict[bytes, int] = {}
+    for pid in processes:
+        with contextlib.suppress(OSError):
+            for found in _SHARED_MAPPING.findall(Path(f"/proc/{pid}/maps").read_bytes()):
+                start, end, offset = (int(word, 16) for word in found[:3])
+                inode = found[3]
+                sizes[inode] = max(sizes.get(inode, 0), offset + end - start)
+    return sum(sizes.values())
 
 
 def _disk_in_use(directory: Path) -> DiskUse:
