@@ -47,7 +47,7 @@ _RULES: Final = tuple(
             r"\1\2<duration>",
         ),
         # A long listing: blocks, owner, group and date; of directories the size too.
-        (r"^total \d+$", "total <blocks>"),
+        (r"^total \d+$(?=\n[-dlcbps][-rwxsStT]{9})", "total <blocks>"),
         (
             r"^(d[-rwxsStT]{9})[.+]? +\d+ +\S{1,64} +\S{1,64} +\d+ +"
             rf"{_MONTH} +\d{{1,2}} +(?:\d\d:\d\d|\d{{4}}) ",
@@ -58,8 +58,8 @@ _RULES: Final = tuple(
             rf"{_MONTH} +\d{{1,2}} +(?:\d\d:\d\d|\d{{4}}) ",
             r"\1 <owner> \2 <date> ",
         ),
-        # Process ids: of a shell's background job, and after the word.
-        (r"^(\[\d+\]) \d+$", r"\1 <pid>"),
+        # Process ids, after the word. Not those of background jobs: a shell that runs one command
+        # line shows none, and R shows its results as "[1] 42".
         (r"\b([Pp][Ii][Dd])([ :=]{1,3})\d+\b", r"\1\2<pid>"),
     )
 )
