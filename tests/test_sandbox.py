@@ -39,6 +39,9 @@ with open_sandbox(pathlib.Path(sys.argv[1]), tier=Tier(sys.argv[2])) as sandbox:
 """
 
 
+LAUNCHER = HARNESS.replace("    print(", "    print('now', flush=True)\n    print(")
+
+
 def kinds() -> list[object]:
     """Tiers none and landlock, and each bubblewrap of this machine."""
     found = find_bwraps()
@@ -108,6 +111,13 @@ def is_running(mark: str) -> bool:
         except OSError:
             continue
     return False
+
+
+def _is_command(process: Path, mark: str) -> bool:
+    try:
+        return (process / "cmdline").read_bytes().startswith(mark.encode())
+    except OSError:
+        return False
 
 
 # What a command sees and says
@@ -296,6 +306,34 @@ def test_a_command_does_not_survive_a_killed_caller(sandbox: Sandbox, tmp_path: 
         assert wait_until((tmp_path / "up").exists)
         harness.send_signal(signal.SIGKILL)
     assert wait_until(lambda: not is_running(mark))
+
+
+def test_a_caller_may_be_killed_at_any_moment_of_a_launch(sandbox: Sandbox, tmp_path: Path) -> None:
+    mark = f"mark-{os.getpid()}-{time.monotonic_ns()}"
+    command = f"exec -a {mark} sleep 600"
+    for delay_s in (each / 1000 for each in range(0, 100, 20)):
+        caller = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                LAUNCHER,
+                str(sandbox.workspace),
+                sandbox.info.tier.value,
+                command,
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+        )
+        assert caller.stdout
+        with caller.stdout as said:
+            said.readline()
+            time.sleep(delay_s)
+            caller.kill()
+            caller.wait()
+    # Bubblewrap may be left waiting, with the command line among its words, for what never comes.
+    assert wait_until(
+        lambda: not any(_is_command(each, mark) for each in Path("/proc").glob("[0-9]*"))
+    )
 
 
 def test_an_interrupt_ends_the_command(sandbox: Sandbox, tmp_path: Path) -> None:

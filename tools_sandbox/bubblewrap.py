@@ -96,6 +96,10 @@ class Bubblewrap:
                 for name, text in _ETC_FILES.items()
             }
             filter_fd = memory_file("filter", self._filter, stack)
+            # Ends with this program: it alone holds the other end.
+            life, held = os.pipe()
+            stack.callback(os.close, life)
+            stack.callback(os.close, held)
             argv = [
                 *self._place.enter,
                 self._place.program or str(self._bwrap.path),
@@ -105,6 +109,7 @@ class Bubblewrap:
                 *(w for name, fd in files.items() for w in ("--file", str(fd), name)),
                 *self._mounts(),
                 *("--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
+                *_unless_alone(life),
                 *prlimit_argv(self._limits, processes=self._limit_processes),
                 *words,
             ]
@@ -115,7 +120,7 @@ class Bubblewrap:
                 argv=tuple(argv),
                 env={},
                 cwd=Path("/"),
-                inherited_fds=(filter_fd, *files.values()),
+                inherited_fds=(life, filter_fd, *files.values()),
                 stop_signal=signal.SIGKILL,
             )
 
@@ -145,6 +150,18 @@ class Bubblewrap:
     def _tmpfs(self, path: str, size_bytes: int) -> list[str]:
         size = ["--size", str(size_bytes)] if "--size" in self._bwrap.options else []
         return [*size, "--tmpfs", path]
+
+
+def _unless_alone(life: int) -> list[str]:
+    """The words before a program that is to start only while this one lives.
+
+    Bubblewrap binds its processes to each other late. A caller killed before that would leave the
+    command behind; from this moment on the kernel ends it.
+    """
+    ask = (
+        'read -t 0 -u "$0" && exit; life=$0; exec {life}<&-; export -n PWD OLDPWD SHLVL; exec "$@"'
+    )
+    return ["/bin/bash", "--noprofile", "--norc", "-c", ask, str(life)]
 
 
 def _environment_options() -> list[str]:

@@ -5,6 +5,7 @@ which orphans belong to the command. It starts before every command: hence no mo
 to import.
 """
 
+import contextlib
 import os
 import signal
 
@@ -121,4 +122,6 @@ def _sweep() -> None:
 
 
 def _report(status_fd: int, key: str, value: int) -> None:
-    os.write(status_fd, f'{{"{key}": {value}}}\n'.encode())
+    # Nobody listens any more where the caller has died; what it started has to end all the same.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(status_fd, f'{{"{key}": {value}}}\n'.encode())
