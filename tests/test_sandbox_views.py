@@ -337,3 +337,29 @@ def test_changes_are_named(view: Sandbox) -> None:
     _, changes = observer.watch_on_branch(snapshot, bash("rm -r src; mv first second; touch link"))
     assert [name for name, _ in changes] == ["first", "second", "src", "src/a", "src/b"]
     assert [name for name, now in changes if now] == ["second"]
+
+
+def test_links_are_told_apart_whatever_their_targets_end_with(view: Sandbox) -> None:
+    observer, before = Observer(view), view.snapshot()
+    _, one = observer.watch_on_branch(before, bash("ln -s there new"))
+    _, other = observer.watch_on_branch(before, bash("ln -s 'there opaque' new"))
+    assert one != other
+
+
+def test_many_changes_over_many_files_are_named(view: Sandbox) -> None:
+    view.run("mkdir many; cd many; seq 1 20000 | xargs touch", timeout_s=60)
+    observer, before = Observer(view), view.snapshot()
+    _, changes = observer.watch_on_branch(before, bash("rm many/*[0-8]"))
+    assert len(changes) == 18000
+
+
+def test_a_full_workspace_can_still_be_kept_and_tried_on(pristine: Pristine) -> None:
+    try:
+        view = open_view(pristine, view="overlay", limits=Limits(workspace_files=300))
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+    with view:
+        view.run("mkdir f; cd f; seq 1 400 | xargs touch", timeout_s=20)
+        for _ in range(20):
+            with view.branch(view.snapshot()) as branch:
+                assert said(branch, "cat run.sh") == "echo hi\n"

@@ -83,20 +83,31 @@ def _changes(before: _State, after: _State) -> Changes:
 
 def _put_over(state: _State, layer: _State) -> None:
     """Put the content of a layer over what is below it."""
+    gone = {name for name, found in layer.items() if _is_gone(state.get(name), found)}
+    # Only directories have something in them; most changes are to files, and cost no look at all.
+    closed = {name for name in gone if _is_directory(state[name] or "")}
+    for name in [each for each in state if each in gone or (closed and _is_in(each, closed))]:
+        del state[name]
     for name, found in layer.items():
-        below = state.get(name)
-        if found is None or (below and not (_is_directory(found) and _is_directory(below))):
-            _remove(state, name)
-        elif found.endswith(_HIDES_BELOW):
-            _remove(state, name)
-            found = found.removesuffix(_HIDES_BELOW)
         if found is not None:
-            state[name] = found.removesuffix(_HIDES_BELOW)
+            state[name] = found.removesuffix(_HIDES_BELOW) if _is_directory(found) else found
 
 
-def _remove(state: _State, name: str) -> None:
-    for inner in [each for each in state if each == name or each.startswith(f"{name}/")]:
-        del state[inner]
+def _is_gone(below: str | None, found: str | None) -> bool:
+    """Whether a layer leaves nothing of what is below a name."""
+    if below is None:
+        return False
+    if found is None or not (_is_directory(found) and _is_directory(below)):
+        return True
+    return found.endswith(_HIDES_BELOW)
+
+
+def _is_in(name: str, directories: set[str]) -> bool:
+    while (end := name.rfind("/")) > 0:
+        name = name[:end]
+        if name in directories:
+            return True
+    return False
 
 
 def _is_directory(found: str) -> bool:

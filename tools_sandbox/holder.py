@@ -21,6 +21,9 @@ PLACE = "/tmp"
 PROGRAMS = "programs"
 """The directory with the sandbox's own program, for users who can't reach it otherwise."""
 
+_RESERVE = "reserve"
+_RESERVED_FILES, _FILES_OF_A_VIEW = 64, 8
+
 
 def main(settings: dict[str, Any]) -> None:
     """Set up the namespaces, then serve requests until the input ends."""
@@ -71,10 +74,15 @@ class _Mounts:
         else:
             size, files = settings["bytes"], settings["files"]
             owner = f"uid={settings['uid']},gid={settings['gid']}"
-            options = f"size={size},nr_inodes={files},mode=755,{owner}"
+            options = f"size={size},nr_inodes={files + _RESERVED_FILES},mode=755,{owner}"
             kernel.mount("tmpfs", PLACE, "tmpfs", flags, options)
         # Short relative names keep many layers within the page that mount options may fill.
         os.chdir(PLACE)
+        # Room for further views, which commands that fill all the rest must not take.
+        self._reserved: list[str] = []
+        if not settings["scratch"]:
+            Path(_RESERVE).mkdir()
+            self._reserve()
         if programs:
             Path(PROGRAMS).mkdir()
             kernel.mount(_name(programs), PROGRAMS, None, kernel.MS_BIND | kernel.MS_REC)
@@ -86,6 +94,8 @@ class _Mounts:
 
     def overlay(self, name: str, layer: int, below: Sequence[int]) -> None:
         """Show the source with layers over it, the newest first; `layer` takes the changes."""
+        for _ in range(min(_FILES_OF_A_VIEW, len(self._reserved))):
+            Path(self._reserved.pop()).unlink()
         root = Path(f"u{below[0]}" if below else _name(self._source)).stat()
         self._root_modes[layer] = root.st_mode
         for directory in (f"u{layer}", f"w{layer}", name):
@@ -111,6 +121,15 @@ class _Mounts:
         for directory in (f"u{layer}", f"w{layer}"):
             with contextlib.suppress(FileNotFoundError):
                 remove_tree(Path(directory))
+        if self._reserved:
+            self._reserve()
+
+    def _reserve(self) -> None:
+        with contextlib.suppress(OSError):
+            while len(self._reserved) < _RESERVED_FILES - 2:
+                name = f"{_RESERVE}/{len(self._reserved)}"
+                Path(name).touch(exist_ok=False)
+                self._reserved.append(name)
 
     def is_changed(self, layer: int) -> bool:
         """Whether a layer holds anything, or the top of its view has another mode."""

@@ -83,7 +83,8 @@ def prlimit_argv(limits: Limits, *, processes: bool) -> list[str]:
     """The words that start a program under `limits` of the kernel's per-process kind.
 
     A value above the hard limit of this process is lowered to it, since a process without
-    privileges can't raise its own. `processes` says whether to limit their number.
+    privileges can't raise its own. `processes` says whether to limit their number. A program that
+    would inherit real-time priority from this process does not get it.
     """
     wanted = [
         ("core", resource.RLIMIT_CORE, 0),
@@ -94,7 +95,10 @@ def prlimit_argv(limits: Limits, *, processes: bool) -> list[str]:
     ]
     if processes:
         wanted.append(("nproc", resource.RLIMIT_NPROC, limits.processes))
-    return ["/usr/bin/prlimit", *(f"--{name}={_capped(kind, v)}" for name, kind, v in wanted)]
+    limited = ["/usr/bin/prlimit", *(f"--{name}={_capped(kind, v)}" for name, kind, v in wanted)]
+    if os.sched_getscheduler(0) in _REAL_TIME:
+        limited += ["/usr/bin/chrt", "--other", "0"]
+    return limited
 
 
 def _capped(kind: int, value: int) -> int:
