@@ -156,7 +156,7 @@ def replay(tier: Tier, scratch: Path) -> dict[str, Any]:
     pack = load_pack("edge-mini")
     plan = ReplayPlan(pack, ReplayLimits(None, None, pack.tool_timeout_s))
     engine = ScriptedEngine(lambda _: ScriptedAnswer(text="ok"), source="benchmark")
-    workspaces = Workspaces(pack, tier, Store(scratch / "workspaces"))
+    workspaces = Workspaces(pack, tier, Store(scratch / "workspaces").add_directory)
     tools_s, beyond_s, trials_s = [], [], []
     with JournalWriter(scratch / "journal.jsonl") as journal:
         start = time.perf_counter()

@@ -12,4 +12,4 @@ from tools_sandbox.store import Store
 
 def unsandboxed(pack: TracePack, directory: Path) -> Workspaces:
     """The workspaces of a pack that the tests have written themselves."""
-    return Workspaces(pack, Tier.NONE, Store(directory / "store"))
+    return Workspaces(pack, Tier.NONE, Store(directory / "store").add_directory)

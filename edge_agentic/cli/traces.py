@@ -89,12 +89,10 @@ def record(
 
 @contextmanager
 def _open_executor(workspace: Path) -> Iterator[Execute]:
-    from edge_agentic.run.workspaces import workspace_store
-    from edge_agentic.trace.pack import BYTECODE_DIRECTORY
+    from edge_agentic.run.workspaces import keep_workspace
     from tools_sandbox.sandbox import open_view
 
-    pristine = workspace_store().add_directory(workspace, leave_out=BYTECODE_DIRECTORY)
-    with open_view(pristine) as sandbox:
+    with open_view(keep_workspace(workspace)) as sandbox:
         yield lambda command, timeout_s: sandbox.run(command, timeout_s=timeout_s)
 
 

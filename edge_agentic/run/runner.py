@@ -32,7 +32,7 @@ from edge_agentic.run.progress import Progress, Silent
 from edge_agentic.run.replay_phase import run_replay
 from edge_agentic.run.resume import UnfinishedGate, check_same_setup, find_unfinished_gate
 from edge_agentic.run.settings import RunSettings
-from edge_agentic.run.workspaces import Workspaces, workspace_store
+from edge_agentic.run.workspaces import Workspaces
 from edge_agentic.trace.pack import TracePack, load_pack
 from tools_sandbox.result import Tier
 
@@ -259,7 +259,7 @@ def _require_tasks(pack: TracePack) -> None:
 def _workspaces(plan: ReplayPlan, tier: Tier) -> Workspaces | None:
     if not plan.pack.workspaces or plan.tools is not ToolMode.EXECUTE:
         return None
-    return Workspaces(plan.pack, tier, workspace_store())
+    return Workspaces(plan.pack, tier)
 
 
 def _peak_rss_mb() -> float:

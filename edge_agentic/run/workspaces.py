@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from edge_agentic.core import interrupt
-from edge_agentic.core.errors import RequirementError
+from edge_agentic.core.errors import RequirementError, StorageError
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.resources import cache_dir
 from edge_agentic.trace.pack import BYTECODE_DIRECTORY, TracePack
@@ -18,24 +19,35 @@ from tools_sandbox.store import Pristine, Store
 _PROBE_TIMEOUT_S = 30.0
 
 
-def workspace_store() -> Store:
-    """Where this machine keeps pristine workspaces."""
-    return Store(cache_dir() / "workspaces")
+def keep_workspace(source: Path) -> Pristine:
+    """A workspace of a pack as this machine keeps it, in the cache directory.
+
+    Raises:
+        InvalidRequest: it is too large, or holds what is no file.
+        StorageError: the cache directory can't be written.
+    """
+    place = cache_dir() / "workspaces"
+    try:
+        return Store(place).add_directory(source, leave_out=BYTECODE_DIRECTORY)
+    except OSError as error:
+        raise StorageError(
+            f"{place}: can't be written ({error.strerror}); make room, or name "
+            "another directory with EDGE_AGENTIC_CACHE"
+        ) from None
 
 
 class Workspaces:
     """Opens a private view of a conversation's workspace, in a sandbox of one tier."""
 
-    def __init__(self, pack: TracePack, tier: Tier, store: Store) -> None:
+    def __init__(
+        self, pack: TracePack, tier: Tier, keep: Callable[[Path], Pristine] = keep_workspace
+    ) -> None:
         """Keep every workspace of the pack, by the hash of its content.
 
         Raises:
-            InvalidRequest: a workspace is too large, or holds what is no file.
+            InvalidRequest, StorageError: as `keep_workspace`.
         """
-        kept = {
-            source: store.add_directory(source, leave_out=BYTECODE_DIRECTORY)
-            for source in set(pack.workspaces.values())
-        }
+        kept = {source: keep(source) for source in set(pack.workspaces.values())}
         self._pristine: dict[str, Pristine] = {
             name: kept[source] for name, source in pack.workspaces.items()
         }
