@@ -1,5 +1,6 @@
 """The limits on one command, and how well a tier keeps them."""
 
+import os
 import resource
 from dataclasses import dataclass, fields
 from typing import Literal
@@ -11,6 +12,8 @@ Enforcement = Literal["enforced", "soft", "none"]
 sum, or a watch ends the command a moment after it goes over. `none`: not limited."""
 
 MIB = 1024 * 1024
+
+_REAL_TIME = (os.SCHED_FIFO, os.SCHED_RR)
 
 
 @dataclass(frozen=True)
