@@ -202,3 +202,24 @@ def test_a_missing_archive_and_a_source_with_a_pipe_are_refused(
     os.mkfifo(source / "pipe")
     with pytest.raises(InvalidRequest, match="neither file"):
         store.add_directory(source)
+
+
+def _header(name: str, kind: bytes, size: int = 0) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        (_header("././@LongLink", b"L", 4) + b"abc".ljust(512, b"\0")) * 2000,
+        _header("p", b"x", 26) + b"26 GNU.sparse.map=1,query\n".ljust(512, b"\0"),
+    ],
+    ids=["names of names", "a map that is none"],
+)
+def test_an_archive_with_headers_that_lie_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.tar"
+    path.write_bytes(content + _header("x", b"0") + bytes(1024))
+    with pytest.raises(InvalidRequest, match="workspace archive"):
+        Store(tmp_path / "store").add_archive(path)

@@ -7,6 +7,7 @@ import lzma
 import os
 import stat
 import tarfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ from tools_sandbox.users import command_user, give
 
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_HEADER_BYTES = 4 * 1024 * 1024
+# The last three come from headers that lie, and from headers of headers without end.
+_NO_ARCHIVE: tuple[type[Exception], ...] = (
+    *(tarfile.TarError, EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error),
+    *(ValueError, IndexError, RecursionError),
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,9 @@ class Store:
         with self._unpacking(str(archive)) as unpacked:
             try:
                 _take_archive(archive, unpacked)
-            except (tarfile.TarError, EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+            except InvalidRequest:
+                raise
+            except _NO_ARCHIVE as error:
                 raise InvalidRequest(f"workspace archive {str(archive)!r}: {error}") from None
             except OSError as error:
                 reason = error.strerror or error
