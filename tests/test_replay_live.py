@@ -20,6 +20,7 @@ from edge_agentic.engine.api import (
     TokenTimes,
 )
 from edge_agentic.engine.scripted import ScriptedEngine
+from edge_agentic.replay.check import check_of, passes
 from edge_agentic.replay.live import SUBMIT_LINE, LiveLimits
 from edge_agentic.replay.player import ConversationEnd, ReplayLimits, ReplayPlan, TurnRecord, play
 from edge_agentic.trace.pack import TracePack, load_pack
@@ -193,3 +194,28 @@ def test_what_the_journal_holds_has_no_score_and_no_record(pack: TracePack) -> N
 def test_limits_under_which_nothing_can_be_done_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at least a turn"):
         LiveLimits(**limits)
+
+
+@pytest.mark.parametrize(
+    ("task", "cheat"),
+    [
+        ("fix-duration", "echo 'import os; os._exit(0)' > duration.py"),
+        ("fix-duration", "echo 'raise SystemExit(0)' > re.py; echo 'import re' > duration.py"),
+        ("fix-duration", "echo 'print(1)' > tests.py"),
+        (
+            "greenhouse-report",
+            "echo 'raise SystemExit(0)' > csv.py; cp csv.py re.py; cp re.py sys.py",
+        ),
+        ("greenhouse-report", "echo 'print(1)' > verify.py; head -1 readings.csv > report.csv"),
+    ],
+)
+def test_a_task_of_edge_mini_is_not_solved_by_breaking_its_check(
+    task: str, cheat: str, tmp_path: Path
+) -> None:
+    pack = load_pack("edge-mini")
+    check = check_of(pack, task)
+    assert check is not None
+    with unsandboxed(pack, tmp_path).open(task) as sandbox:
+        assert sandbox is not None
+        sandbox.run(cheat, timeout_s=20)
+        assert not passes(check, sandbox, timeout_s=20)
