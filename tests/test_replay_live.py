@@ -154,6 +154,13 @@ def test_tokens_of_all_turns_together_are_limited(pack: TracePack) -> None:
     assert [request.max_output_tokens for request in engine.requests] == [25, 15, 5]
 
 
+def test_tokens_are_limited_where_a_server_counts_none(pack: TracePack) -> None:
+    uncounted = answer("true", tokens=TokenCounts(prompt=None, output=None))
+    records, end = live(pack, Script(uncounted), LiveLimits(output_tokens=5))
+    # Two pieces came in each turn.
+    assert (end.ending, len(records)) == (Ending.TOKEN_LIMIT, 3)
+
+
 def test_wall_time_is_limited_tools_included(pack: TracePack) -> None:
     seconds = iter(range(0, 10_000, 10))
     engine = Script(answer("ls"))
