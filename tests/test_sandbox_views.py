@@ -347,10 +347,10 @@ def test_links_are_told_apart_whatever_their_targets_end_with(view: Sandbox) -> 
 
 
 def test_many_changes_over_many_files_are_named(view: Sandbox) -> None:
-    view.run("mkdir many; cd many; seq 1 20000 | xargs touch", timeout_s=60)
+    view.run("mkdir many; cd many; seq 1 4000 | xargs touch", timeout_s=60)
     observer, before = Observer(view), view.snapshot()
     _, changes = observer.watch_on_branch(before, bash("rm many/*[0-8]"))
-    assert len(changes) == 18000
+    assert len(changes) == 3600
 
 
 def test_a_full_workspace_can_still_be_kept_and_tried_on(pristine: Pristine) -> None:
