@@ -18,15 +18,12 @@ import resource
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from edge_agentic.engine.scripted import ScriptedAnswer, ScriptedEngine
 from edge_agentic.replay.player import ReplayLimits, ReplayPlan, TurnRecord, play

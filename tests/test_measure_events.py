@@ -8,6 +8,7 @@ from edge_agentic.core.errors import BadInputError
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.measure.events import read_journal
 from edge_agentic.measure.summary import build_summary
+from edge_agentic.trace.comparison import Match
 from tests.measure_journals import (
     MANIFEST,
     SAMPLES,
@@ -145,6 +146,18 @@ def test_a_turn_of_the_wrong_form_names_line_and_field(
     assert line.startswith("journal.jsonl:3")
     assert message in line
     assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("matches", "match"), [(True, Match.EXACT), (False, Match.DIFFERENT), (None, None)]
+)
+def test_a_tool_run_of_before_results_were_kept_still_says_whether_it_matched(
+    matches: bool | None, match: Match | None
+) -> None:
+    old = {"duration_ns": 5, "exit_code": 0, "matches_record": matches}
+    journal = read_journal([run_started(), replay_started(1), turn(tools=[old])])
+    (run,) = journal.turns[0].tools
+    assert (run.duration_ns, run.match) == (5, match)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from edge_agentic.core.ending import Ending
+from edge_agentic.core.live_limits import LiveLimits
 from edge_agentic.core.messages import ToolCall
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import (
@@ -21,7 +22,7 @@ from edge_agentic.engine.api import (
 )
 from edge_agentic.engine.scripted import ScriptedEngine
 from edge_agentic.replay.check import check_of, passes
-from edge_agentic.replay.live import SUBMIT_LINE, LiveLimits
+from edge_agentic.replay.live import SUBMIT_LINE
 from edge_agentic.replay.player import ConversationEnd, ReplayLimits, ReplayPlan, TurnRecord, play
 from edge_agentic.trace.pack import TracePack, load_pack
 from tests.trace_samples import make_pack

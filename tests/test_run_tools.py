@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.live_limits import LiveLimits
 from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.choices import EngineKind
-from edge_agentic.replay.live import LiveLimits
 from edge_agentic.report.terminal import open_console, render_summary
 from edge_agentic.run.runner import run
 from edge_agentic.run.settings import EngineSettings, GateSettings, RunSettings

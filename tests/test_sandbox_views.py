@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,13 @@ def view(request: pytest.FixtureRequest, pristine: Pristine) -> Iterator[Sandbox
         pytest.skip(str(reason))
     with opened:
         yield opened
+
+
+def overlay(pristine: Pristine, limits: Limits | None = None) -> Sandbox:
+    try:
+        return open_view(pristine, view="overlay", limits=limits)
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
 
 
 def said(sandbox: Sandbox, command: str) -> str:
@@ -146,11 +154,7 @@ def test_the_file_tools_see_every_state(view: Sandbox) -> None:
 
 
 def test_a_snapshot_of_what_has_not_changed_costs_no_layer(pristine: Pristine) -> None:
-    try:
-        view = open_view(pristine, view="overlay")
-    except SandboxUnavailable as reason:
-        pytest.skip(str(reason))
-    with view:
+    with overlay(pristine) as view:
         assert view.snapshot() == view.snapshot()
         said(view, "touch x")
         changed = view.snapshot()
@@ -161,11 +165,7 @@ def test_a_snapshot_of_what_has_not_changed_costs_no_layer(pristine: Pristine) -
 
 
 def test_a_hundred_states_can_be_kept(pristine: Pristine) -> None:
-    try:
-        view = open_view(pristine, view="overlay")
-    except SandboxUnavailable as reason:
-        pytest.skip(str(reason))
-    with view:
+    with overlay(pristine) as view:
         states = []
         for number in range(100):
             view.files.write_file("count", str(number))
@@ -188,11 +188,7 @@ def test_nothing_is_left_of_a_view(view: Sandbox, place: Path) -> None:
 def test_what_is_done_in_memory_is_bounded_and_leaves_no_room_to_go_over(
     pristine: Pristine,
 ) -> None:
-    try:
-        view = open_view(pristine, view="overlay", limits=Limits(workspace_bytes=4 * MIB))
-    except SandboxUnavailable as reason:
-        pytest.skip(str(reason))
-    with view:
+    with overlay(pristine, Limits(workspace_bytes=4 * MIB)) as view:
         [status] = [each for each in view.info.limits if each.name == "workspace_bytes"]
         if status.enforcement != "enforced":
             pytest.skip("this kernel has no overlay in memory for the user")
@@ -354,12 +350,14 @@ def test_many_changes_over_many_files_are_named(view: Sandbox) -> None:
 
 
 def test_a_full_workspace_can_still_be_kept_and_tried_on(pristine: Pristine) -> None:
-    try:
-        view = open_view(pristine, view="overlay", limits=Limits(workspace_files=300))
-    except SandboxUnavailable as reason:
-        pytest.skip(str(reason))
-    with view:
-        view.run("mkdir f; cd f; seq 1 400 | xargs touch", timeout_s=20)
-        for _ in range(20):
-            with view.branch(view.snapshot()) as branch:
-                assert said(branch, "cat run.sh") == "echo hi\n"
+    with overlay(pristine, Limits(workspace_files=300)) as view:
+        fill = "mkdir -p f; seq -f f/%g 1 400 | xargs touch"
+        view.run(fill, timeout_s=20)
+        snapshot = view.snapshot()
+        for _ in range(3):
+            with ExitStack() as stack:
+                for _ in range(8):
+                    branch = stack.enter_context(view.branch(snapshot))
+                    assert said(branch, "cat run.sh") == "echo hi\n"
+            # What the branches gave back is not for commands.
+            view.run(fill, timeout_s=20)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools_sandbox.binaries import Bwrap
-from tools_sandbox.environment import USER, fixed_environment
+from tools_sandbox.environment import ETC, SYSTEM, USER, fixed_environment
 from tools_sandbox.info import SandboxInfo
 from tools_sandbox.limits import Limits, limit_statuses, prlimit_argv
 from tools_sandbox.places import Place
@@ -21,8 +21,6 @@ from tools_sandbox.users import User, is_real_root
 INSIDE_WORKSPACE = "/workspace"
 _HOME = f"/home/{USER}"
 _UID = 1000
-_SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl/certs", "mime.types")
 _ETC_FILES = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\n{USER}:x:{_UID}:{_UID}::{_HOME}:/bin/bash\n",
     "group": f"root:x:0:\n{USER}:x:{_UID}:\n",
@@ -171,7 +169,7 @@ def _environment_options() -> list[str]:
 
 def _system_options() -> list[str]:
     options = ["--ro-bind", "/usr", "/usr"]
-    for name in _SYSTEM_LINKS:
+    for name in SYSTEM:
         path = Path("/", name)
         if path.is_symlink():
             options += ["--symlink", str(path.readlink()), str(path)]
@@ -179,7 +177,7 @@ def _system_options() -> list[str]:
             options += ["--ro-bind", str(path), str(path)]
     # Made by name, so that it gets an ordinary mode and not that of an implied parent.
     options += ["--dir", "/etc"]
-    for name in _ETC:
+    for name in ETC:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     return options
 

@@ -70,7 +70,7 @@ class CheckReport:
 
 
 def run_battery(sandbox: Sandbox) -> CheckReport:
-    """Attack a sandbox in every way known. Takes some seconds.
+    """Attack a sandbox in every way known. Takes half a minute.
 
     The attacks leave files in the workspace: give a throw-away one.
 

@@ -1,8 +1,12 @@
 """The environment that every command gets: fixed, so that two runs print the same."""
 
+EPOCH_S = 1_704_067_200
+"""2024-01-01, the date of commits and of the files of a pristine workspace."""
 _DATE = "2024-01-01T00:00:00+00:00"
-_EPOCH_S = "1704067200"
 
+# What a command may read of the system besides /usr: links or directories, and parts of /etc.
+SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl/certs", "mime.types")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 USER = "agent"
 
@@ -26,7 +30,7 @@ def fixed_environment(*, home: str, tmp: str) -> dict[str, str]:
         "PAGER": "cat",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "SOURCE_DATE_EPOCH": _EPOCH_S,
+        "SOURCE_DATE_EPOCH": str(EPOCH_S),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_TERMINAL_PROMPT": "0",

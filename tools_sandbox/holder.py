@@ -80,7 +80,8 @@ class _Mounts:
         os.chdir(PLACE)
         # Room for further views, which commands that fill all the rest must not take.
         self._reserved: list[str] = []
-        if not settings["scratch"]:
+        self._has_reserve = not settings["scratch"]
+        if self._has_reserve:
             Path(_RESERVE).mkdir()
             self._reserve()
         if programs:
@@ -121,7 +122,7 @@ class _Mounts:
         for directory in (f"u{layer}", f"w{layer}"):
             with contextlib.suppress(FileNotFoundError):
                 remove_tree(Path(directory))
-        if self._reserved:
+        if self._has_reserve:
             self._reserve()
 
     def _reserve(self) -> None:

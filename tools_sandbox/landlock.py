@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tools_sandbox import kernel
+from tools_sandbox.environment import ETC, SYSTEM
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-ETC = ("alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl/certs", "mime.types")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -34,8 +33,8 @@ def ruleset(private: Iterable[Path]) -> int:
     attributes = b"".join(value.to_bytes(8, "little") for value in (handled, tcp, scopes))
     rules = kernel.landlock_ruleset(attributes)
     try:
-        for path in (*SYSTEM, *(f"/etc/{name}" for name in ETC)):
-            _allow(rules, path, _READ & handled, required=False)
+        for name in ("usr", *SYSTEM, *(f"etc/{name}" for name in ETC)):
+            _allow(rules, f"/{name}", _READ & handled, required=False)
         for name in _DEVICES:
             _allow(rules, f"/dev/{name}", (_READ_FILE | _WRITE_FILE) & handled, required=False)
         for directory in private:

@@ -97,6 +97,9 @@ class Mounts:
         except (CannotMount, OSError) as error:
             self.close()
             raise CannotMount(str(error)) from None
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def enter(self) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def open_supervised(wish: Wish, tier: Tier) -> Opened:
         InvalidRequest: the workspace can't be used.
     """
     check_machine()
-    user = caller() if tier is Tier.NONE else _user(wish)
+    user = caller() if tier is Tier.NONE else command_user(wish.directory)
     if wish.view in ("overlay", "overlay-disk"):
         raise SandboxUnavailable(f"tier {tier.value} has no overlay: ask for a copy")
     place = Copied(wish.directory, user) if wish.view else Direct(wish.directory, user)
@@ -169,7 +169,7 @@ def _first_form(place: Place, wish: Wish, bwrap: Bwrap, refused: list[str]) -> O
 
 def _places(wish: Wish, bwrap: Bwrap) -> Iterator[tuple[str, Callable[[], Place]]]:
     """The ways to provide the files, the best first."""
-    user = _user(wish)
+    user = command_user(wish.directory)
     program = _carried(bwrap)
 
     def bound(directory: Path, user: User) -> Mounts:
@@ -233,11 +233,6 @@ def _carried(bwrap: Bwrap) -> Program | None:
     # The package from pip keeps a library beside itself.
     directory = bwrap.path.parents[2] if bwrap.origin == "wheel" else bwrap.path.parent
     return Program(directory, str(bwrap.path.relative_to(directory)))
-
-
-def _user(wish: Wish) -> User:
-    """Who runs the commands: what is pristine belongs to the right user already."""
-    return command_user(wish.directory)
 
 
 def _tried(

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tools_sandbox.environment import EPOCH_S
 from tools_sandbox.errors import InvalidRequest
 
 _CHUNK_BYTES = 256 * 1024
 _LONGEST_NAME_BYTES, _DEEPEST = 255, 64
-_TIME_NS = 1_704_067_200 * 10**9
-"""2024-01-01, the date of the fixed environment."""
+_TIME_NS = EPOCH_S * 10**9
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def command_user(workspace: Path | None = None) -> User:
     and stays what it is.
     """
     itself = caller()
-    if itself.uid != 0 or not _exists(TOOL_UID):
+    if itself.uid != 0 or _outside(TOOL_UID) is None:
         return itself
     owner = workspace.stat() if workspace else None
     if owner is None or owner.st_uid == 0:
@@ -56,11 +56,7 @@ def command_user(workspace: Path | None = None) -> User:
 
 def is_real_root() -> bool:
     """Whether the caller is the root of the machine, whatever it is called in here."""
-    for line in Path("/proc/self/uid_map").read_text().splitlines():
-        inside, outside, count = map(int, line.split())
-        if inside <= os.getuid() < inside + count:
-            return outside + os.getuid() - inside == 0
-    return False
+    return _outside(os.getuid()) == 0
 
 
 def give(directory: Path, user: User, *, only_from: User | None = None) -> None:
@@ -111,12 +107,13 @@ def give_back(directory: Path, user: User) -> None:
         raise OSError(done.stderr.decode("utf-8", "replace").strip())
 
 
-def _exists(uid: int) -> bool:
+def _outside(uid: int) -> int | None:
+    """The number of a user on the machine; None where this namespace does not have him."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
-        inside, _, count = map(int, line.split())
+        inside, outside, count = map(int, line.split())
         if inside <= uid < inside + count:
-            return True
-    return False
+            return outside + uid - inside
+    return None
 
 
 def _entries(top: int) -> Iterator[tuple[int, str, os.stat_result]]:

@@ -24,7 +24,6 @@ from edge_agentic.engine.choices import (
 from edge_agentic.engine.server_kinds import ServerKind
 
 if TYPE_CHECKING:
-    from edge_agentic.replay.live import LiveLimits
     from edge_agentic.run.server_settings import ServerOptions
     from edge_agentic.run.settings import EngineSettings, GateSettings
 
@@ -160,18 +159,11 @@ Tools = Annotated[
         "recorded: wait as long as they took; off: neither."
     ),
 ]
-TaskTurns = Annotated[
-    int | None,
-    typer.Option(min=1, help="Policy live: most turns of one task. [default: 50]"),
-]
+TaskTurns = Annotated[int, typer.Option(min=1, help="Policy live: most turns of one task.")]
 TaskTokens = Annotated[
-    int | None,
-    typer.Option(min=1, help="Policy live: most output tokens of one task. [default: 32768]"),
+    int, typer.Option(min=1, help="Policy live: most output tokens of one task.")
 ]
-TaskTimeout = Annotated[
-    float | None,
-    typer.Option(min=1, help="Policy live: most seconds for one task. [default: 3600]"),
-]
+TaskTimeout = Annotated[float, typer.Option(min=1, help="Policy live: most seconds for one task.")]
 TurnTimeout = Annotated[float, typer.Option(help="Deadline of one turn, seconds.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json and the run directory.")]
 
@@ -222,18 +214,6 @@ def engine_settings(
         prefix_snapshot_mib=prefix_snapshot_mib,
         draft=draft_settings(draft, draft_tokens),
         server=server,
-    )
-
-
-def live_limits(turns: int | None, tokens: int | None, timeout_s: float | None) -> LiveLimits:
-    """How far a model may go on one task of the policy `live`."""
-    from edge_agentic.replay.live import LiveLimits
-
-    default = LiveLimits()
-    return LiveLimits(
-        turns=default.turns if turns is None else turns,
-        output_tokens=default.output_tokens if tokens is None else tokens,
-        wall_s=default.wall_s if timeout_s is None else timeout_s,
     )
 
 

@@ -10,10 +10,12 @@ from edge_agentic.cli import options
 from edge_agentic.cli.exits import ExitCode
 from edge_agentic.cli.job import execute, show
 from edge_agentic.cli.sandbox import AllowUnsandboxed, TierOption, tier_for
+from edge_agentic.core.live_limits import LiveLimits
 from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.choices import DraftKind, EngineKind, Reasoning, ToolGrammar
 
+LIVE = LiveLimits()
 DEMO_MODEL = "smollm2-135m"
 RUN_HELP = "Gate a model, replay recorded coding-agent work on it, report what was measured."
 DEMO_HELP = "The same as run, with a small model that is fetched if need be (about 100 MB)."
@@ -57,9 +59,9 @@ def command(default_model: str | None) -> Callable[..., None]:
         tools: options.Tools = ToolMode.EXECUTE,
         tier: TierOption = None,
         allow_unsandboxed: AllowUnsandboxed = False,
-        task_turns: options.TaskTurns = None,
-        task_tokens: options.TaskTokens = None,
-        task_timeout: options.TaskTimeout = None,
+        task_turns: options.TaskTurns = LIVE.turns,
+        task_tokens: options.TaskTokens = LIVE.output_tokens,
+        task_timeout: options.TaskTimeout = LIVE.wall_s,
         answers: options.Answers = None,
         first_token_ms: options.FirstTokenMs = 0.0,
         token_ms: options.TokenMs = 0.0,
@@ -112,7 +114,7 @@ def command(default_model: str | None) -> Callable[..., None]:
             max_output_tokens=max_output_tokens,
             turn_timeout_s=turn_timeout,
             tools=tools,
-            live=options.live_limits(task_turns, task_tokens, task_timeout),
+            live=LiveLimits(task_turns, task_tokens, task_timeout),
             tier=tier_for(allow_unsandboxed, tier),
         )
         result = execute(settings)

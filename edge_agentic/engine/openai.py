@@ -31,7 +31,7 @@ from edge_agentic.engine.openai_answer import (
 )
 from edge_agentic.engine.openai_connection import Exchange, OpenAIConnection
 from edge_agentic.engine.openai_count import PromptCounter
-from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
+from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint, hiding
 from edge_agentic.engine.openai_events import (
     LAST_EVENT,
     MOST_LINES,
@@ -61,8 +61,7 @@ class ServedModel:
     @property
     def public_name(self) -> str:
         """The model's name; of a path only its last part."""
-        name = PurePath(self.model).name or self.model
-        return self.key.hide(name) if self.key else name
+        return hiding(self.key)(PurePath(self.model).name or self.model)
 
 
 class OpenAIEngine:
@@ -182,8 +181,7 @@ class OpenAIEngine:
 
     def _parse(self, request: ChatRequest, answer: Answer) -> ParsedAnswer:
         id_prefix = f"call_{self._generations}"
-        key = self.served.key
-        parsed = parse_answer(answer, id_prefix=id_prefix, hide=key.hide if key else str)
+        parsed = parse_answer(answer, id_prefix=id_prefix, hide=hiding(self.served.key))
         if not self.served.constrained:
             return parsed
         text = parse(parsed.content, ToolFormat.GENERIC, id_prefix=id_prefix, tools=request.tools)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
@@ -73,6 +74,11 @@ class ApiKey:
         in honest text.
         """
         return text.replace(self.value, "[API key]") if len(self.value) >= _SECRET else text
+
+
+def hiding(key: ApiKey | None) -> Callable[[str], str]:
+    """What takes a key out of a text; leaves the text as it is where there is no key."""
+    return key.hide if key else str
 
 
 def parse_base_url(text: str) -> Endpoint:

@@ -8,11 +8,10 @@ from typing import Final, NamedTuple
 LAST_EVENT: Final = b"\ndata: [DONE]"
 """What ends a stream, as it stands in the bytes: JSON can't hold a bare line break."""
 
-_DONE: Final = b"[DONE]"
-
-
 MOST_LINES: Final = 1 << 20
 """Of one stream; an event for each token of the largest window takes half of them."""
+
+_DONE: Final = b"[DONE]"
 
 
 class TooManyLinesError(Exception):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from edge_agentic.core.jsonio import JsonObject
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.core.text import one_line
-from edge_agentic.engine.openai_endpoint import ApiKey
+from edge_agentic.engine.openai_endpoint import ApiKey, hiding
 from edge_agentic.engine.openai_values import as_count, as_object, as_text
 
 _MOST_CHARACTERS: Final = 300
@@ -84,7 +84,7 @@ class Failure:
 
     def told(self, key: ApiKey | None) -> str:
         """One line that starts with the fault's word, without the key, which a server may echo."""
-        detail = one_line(self.detail if key is None else key.hide(self.detail))
+        detail = one_line(hiding(key)(self.detail))
         if len(detail) > _MOST_CHARACTERS:
             detail = f"{detail[:_MOST_CHARACTERS]}…"
         return f"{self.fault.value}: {detail}" if detail else self.fault.value

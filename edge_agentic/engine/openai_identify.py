@@ -10,7 +10,7 @@ from edge_agentic.core.errors import BadInputError, RequirementError
 from edge_agentic.core.jsonio import JsonObject, is_json
 from edge_agentic.core.text import one_line
 from edge_agentic.engine.openai_connection import OpenAIConnection
-from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint
+from edge_agentic.engine.openai_endpoint import ApiKey, Endpoint, hiding
 from edge_agentic.engine.openai_faults import Failure, Fault, status_failure
 from edge_agentic.engine.openai_values import as_count, as_object, as_text
 from edge_agentic.engine.server_kinds import ServerKind
@@ -66,14 +66,15 @@ def identify(
         if reply.failure is not None and (reply.failure.fault is not Fault.NOT_FOUND or not model):
             raise unusable(endpoint, reply.failure, key)
         entries = _entries(reply.payload)
-        entry = _choose(entries, model, endpoint, key.hide if key else str)
+        hide = hiding(key)
+        entry = _choose(entries, model, endpoint, hide)
         found = kind or _detect(entry, reply, connection, endpoint)
         context, version, slots = _facts(entry, found, connection, endpoint)
         return Identity(
             found,
             model or as_text(entry.get("id")),
             context,
-            key.hide(version) if key and version else version,
+            version and hide(version),
             slots,
         )
     finally:
@@ -126,8 +127,8 @@ def _choose(
     entries: list[JsonObject], model: str | None, endpoint: Endpoint, hide: Callable[[str], str]
 ) -> JsonObject:
     # A name that UTF-8 can't hold could be neither sent nor written down.
-    names = [as_text(entry.get("id")) for entry in entries if is_json(entry.get("id"))]
     entries = [entry for entry in entries if is_json(entry.get("id"))]
+    names = [as_text(entry.get("id")) for entry in entries]
     if model is not None:
         if model in names:
             return entries[names.index(model)]

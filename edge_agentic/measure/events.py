@@ -122,18 +122,28 @@ def _turn(journal: Journal, fields: Fields) -> None:
             ),
             forced_tokens=fields.optional_count("forced_tokens"),
             inline_score=fields.optional_number("inline_score"),
-            tools=tuple(
-                ToolRun(
-                    duration_ns=tool.count("duration_ns"),
-                    result=tool.text("result"),
-                    expected=tool.optional_text("expected"),
-                    match=_one_of_or_none(Match, tool, "match"),
-                )
-                for tool in fields.mappings("tools")
-            ),
+            tools=tuple(map(_tool_run, fields.mappings("tools"))),
             step_end_ns=fields.count("step_end_ns"),
             tool_delay_ns=fields.optional_count("tool_delay_ns"),
         )
+    )
+
+
+def _tool_run(fields: Fields) -> ToolRun:
+    """One executed call. Runs of before results were kept say only whether it matched."""
+    if "result" not in fields.values and "matches_record" in fields.values:
+        matches = fields.optional_flag("matches_record")
+        return ToolRun(
+            duration_ns=fields.count("duration_ns"),
+            result="",
+            expected="" if matches is False else None,
+            match=None if matches is None else Match.EXACT if matches else Match.DIFFERENT,
+        )
+    return ToolRun(
+        duration_ns=fields.count("duration_ns"),
+        result=fields.text("result"),
+        expected=fields.optional_text("expected"),
+        match=_one_of_or_none(Match, fields, "match"),
     )
 
 

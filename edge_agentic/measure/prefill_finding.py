@@ -65,7 +65,8 @@ def _wasted(turn: Turn) -> int:
 
 def _by_times(completed: Sequence[Turn], later: Sequence[Turn]) -> str | None:
     cold = [_point(turn) for turn in completed if is_cold(turn.number, turn.tokens)]
-    points = [_point(turn) for turn in later if turn.tokens.cached is None]
+    uncounted = [turn for turn in later if turn.tokens.cached is None]
+    points = [_point(turn) for turn in uncounted]
     rates = [seconds / tokens for tokens, seconds in filter(None, cold)]
     known = [point for point in points if point is not None]
     if len(known) < LEAST_TURNS or not rates:
@@ -78,14 +79,11 @@ def _by_times(completed: Sequence[Turn], later: Sequence[Turn]) -> str | None:
     slope = statistics.linear_regression(prompts, times).slope
     if slope < LEAST_SHARE_OF_COLD_RATE * statistics.median(rates):
         return None
-    again, worst = max(
-        ((_shared(turn), turn) for turn in later if turn.tokens.cached is None),
-        key=lambda pair: pair[0],
-    )
+    worst = max(uncounted, key=_shared)
     return (
         f"in {len(known)} later turns the time to first token grows with the whole prompt "
         f"({slope * 1e6:.1f} ms per 1000 tokens, about what a first turn takes); turn "
-        f"{worst.number} of '{worst.conversation_id}' re-processed about {again} of "
+        f"{worst.number} of '{worst.conversation_id}' re-processed about {_shared(worst)} of "
         f"{worst.tokens.prompt} tokens"
     )
 

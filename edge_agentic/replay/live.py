@@ -8,6 +8,7 @@ from typing import Final
 
 from edge_agentic.core.clock import NS_PER_S, Clock
 from edge_agentic.core.ending import Ending
+from edge_agentic.core.live_limits import LiveLimits
 from edge_agentic.core.messages import Message, ToolCall, calls_to_openai
 from edge_agentic.core.outcome import Outcome
 from edge_agentic.engine.api import ChatRequest, Completion, Engine, FinishReason
@@ -30,20 +31,6 @@ _CUT: Final = (
     "The answer was cut off at {limit} tokens before it was complete. Make one short call of an "
     "offered tool, or answer in a few words when the job is done."
 )
-
-
-@dataclass(frozen=True)
-class LiveLimits:
-    """How far a model may go on one task."""
-
-    turns: int = 50
-    output_tokens: int = 32_768
-    wall_s: float = 3600.0
-
-    def __post_init__(self) -> None:
-        """Refuse limits under which nothing can be done."""
-        if self.turns < 1 or self.output_tokens < 1 or not self.wall_s > 0:
-            raise ValueError("a live task needs at least a turn, a token and some time")
 
 
 @dataclass(frozen=True)
@@ -138,8 +125,8 @@ class _Work:
         if completion.outcome is not Outcome.OK:
             late = completion.outcome is Outcome.TIMEOUT and self._left_s() <= 0
             return (), Ending.TIME_LIMIT if late else Ending.FAILED
-        self._answered(completion)
         calls = [call for call in completion.tool_calls if not call.truncated]
+        self._answered(completion, calls)
         if calls:
             self._unreadable = 0
             return self._perform(calls)
@@ -154,8 +141,7 @@ class _Work:
         self._messages.append({"role": "user", "content": told})
         return (), None
 
-    def _answered(self, completion: Completion) -> None:
-        calls = [call for call in completion.tool_calls if not call.truncated]
+    def _answered(self, completion: Completion, calls: list[ToolCall]) -> None:
         message: Message = {"role": "assistant", "content": completion.content or None}
         if calls:
             message["tool_calls"] = calls_to_openai(calls)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from edge_agentic.core.clock import Clock, monotonic_ns
 from edge_agentic.core.ending import Ending
 from edge_agentic.core.jsonio import JsonObject
+from edge_agentic.core.live_limits import LiveLimits
 from edge_agentic.core.messages import calls_to_openai
 from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.core.tool_mode import ToolMode
@@ -23,7 +24,7 @@ from edge_agentic.engine.api import ChatRequest, Completion, Engine
 from edge_agentic.replay.check import check_of, passes
 from edge_agentic.replay.inline_score import score_turn
 from edge_agentic.replay.lengths import TurnKey
-from edge_agentic.replay.live import LiveLimits, LiveTask, work
+from edge_agentic.replay.live import LiveTask, work
 from edge_agentic.replay.naming import request_id
 from edge_agentic.replay.tools import ToolRun, run_recorded_calls
 from edge_agentic.trace.conversation import (

@@ -9,6 +9,7 @@ from typing import Final
 from bfcl_gate.early import MAX_ERROR_RATE
 from edge_agentic.chat.tool_format import ToolFormat
 from edge_agentic.core.errors import BadInputError
+from edge_agentic.core.live_limits import LiveLimits
 from edge_agentic.core.replay_policy import ReplayPolicy
 from edge_agentic.core.tool_mode import ToolMode
 from edge_agentic.engine.choices import (
@@ -21,7 +22,6 @@ from edge_agentic.engine.choices import (
 )
 from edge_agentic.engine.drafting import DraftSettings
 from edge_agentic.engine.scripted import ScriptedDelays
-from edge_agentic.replay.live import LiveLimits
 from edge_agentic.run.server_settings import GGUF_SERVERS, STARTED, ServerOptions
 from tools_sandbox.result import Tier
 
